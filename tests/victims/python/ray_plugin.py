@@ -52,13 +52,9 @@ def hold(path, number):
 
 def killed():
     context = ray.get_runtime_context()
-    session = Path(context.get_temp_dir()) / context.get_session_name()
-    events = (session / "logs" / "events" / "event_RAYLET.log").read_text()
-    return [
-        int(pid)
-        for name, pid in re.findall(r"Selected to kill: \(.*?task name=(.*?), .*?pid=(\d+)", events)
-        if not name.startswith("_")  # the plugin's
-    ]
+    log = Path(context.get_temp_dir()) / context.get_session_name() / "logs" / "raylet.out"
+    selected = re.findall(r"Selected to kill: .*task name=grow, .*pid=(\d+)", log.read_text())
+    return [int(pid) for pid in selected]
 
 
 def main(way, count=1):

@@ -32,15 +32,14 @@ __all__ = ["runtime_env", "verdicts", "watch", "watch_nodes"]
 
 _POLL_S = 0.1
 _DEATH_S = 10.0  # Ray sends SIGKILL at once
-# Older events are of processes whose pids others may have by now.
+# Older lines are of processes whose pids others may have by now.
 _OLDEST_S = 60.0
+_TIME = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),")  # a report's first line begins with it
+_REASON = re.compile(r"OOM kill reason: (.*)")
 # "(Task: …, task name=parse, …, pid=17, actual memory used=0.36GB, …)", "(Worker with no lease granted: pid=…".
 # Not "actual memory used=Not FoundGB": that process was gone already.
-_SELECTED = re.compile(
-    r"Selected to kill: \(((?:(?!Selected to kill).)*?)pid=(\d+), actual memory used=([\d.]+GB)"
-)
+_SELECTED = re.compile(r"Selected to kill: \((.*?)pid=(\d+), actual memory used=([\d.]+GB)")
 _TASK = re.compile(r"task name=(.*?), ")
-_REASON = re.compile(r"OOM kill reason: (.*?)(?:\\n|\n|$)")
 
 _T = TypeVar("_T")
 
@@ -75,17 +74,19 @@ def watch(
 ) -> Iterator[Verdict]:
     """Enters Ray's reasons into the recordings of workers on this node, and yields their verdicts.
 
-    Reads the raylet's events in `session_dir`; needs no connection to Ray, but must run as the user of the
+    Reads the raylet's log in `session_dir`; needs no connection to Ray, but must run as the user of the
     workers. Ends with the process `until`, if one is given.
     """
     told: set[int] = set()
-    path = os.path.join(session_dir, "logs", "events", "event_RAYLET.log")
+    # Not its events, of which Ray writes at most one in ten seconds.
+    path = os.path.join(session_dir, "logs", "raylet.out")
+    reports = _KillReports()
     deadline = 0.0
     for line in _lines(path):
-        for pid, reason in _killed(line):
-            if _ended.ended(pid, "Ray's memory monitor", reason):
-                told.add(pid)
-                deadline = time.monotonic() + _DEATH_S
+        killed = reports.killed_in(line.decode(errors="replace"))
+        if killed is not None and _ended.ended(killed[0], "Ray's memory monitor", killed[1]):
+            told.add(killed[0])
+            deadline = time.monotonic() + _DEATH_S
         if line:
             continue
         if told and (time.monotonic() > deadline or not any(map(_is_alive, told))):
@@ -95,22 +96,34 @@ def watch(
             return
 
 
-def _killed(line: bytes) -> Iterator[tuple[int, str]]:
-    """The workers that an event of the raylet says Ray has ended for memory, and why."""
-    if b'"Out of Memory"' not in line:
-        return
-    try:
-        event = json.loads(line)
-        message, age_s = str(event["message"]), time.time() - float(event["timestamp"])
-    except (ValueError, KeyError, TypeError):
-        return
-    if age_s > _OLDEST_S:
-        return
-    reason = _REASON.search(message)
-    because = f": {reason[1]}" if reason else ""
-    for worker, pid, used in _SELECTED.findall(message):
-        task = _TASK.search(worker)
-        yield int(pid), f"{f'task {task[1]}' if task else 'an idle worker'} used {used}{because}"
+class _KillReports:
+    """The raylet's reports of workers that it ends for memory. A report has many lines."""
+
+    def __init__(self) -> None:
+        self._time = ""
+        self._reason = ""
+
+    def killed_in(self, line: str) -> tuple[int, str] | None:
+        """The pid of a worker that this line of the log names, and why it is ended."""
+        begins = _TIME.match(line)
+        if begins:
+            self._time = begins[1]
+        reason = _REASON.match(line)
+        if reason:
+            self._reason = reason[1]
+        selected = _SELECTED.match(line)
+        if selected is None or not self._is_recent():
+            return None
+        task = _TASK.search(selected[1])
+        who = f"task {task[1]}" if task else "an idle worker"
+        return int(selected[2]), f"{who} used {selected[3]}: {self._reason}"
+
+    def _is_recent(self) -> bool:
+        try:
+            began = time.mktime(time.strptime(self._time, "%Y-%m-%d %H:%M:%S"))
+        except ValueError:
+            return False
+        return time.time() - began <= _OLDEST_S
 
 
 def _lines(path: str) -> Iterator[bytes]:
@@ -118,9 +131,11 @@ def _lines(path: str) -> Iterator[bytes]:
     file: BufferedReader | None = None
     rest = b""
     while True:
-        if file is None or _is_replaced(file, path):
+        read = file.read() if file is not None else b""
+        if not read and (file is None or _is_replaced(file, path)):
             file, rest = _opened(path), b""
-        rest += file.read() if file is not None else b""
+            read = file.read() if file is not None else b""
+        rest += read
         *lines, rest = rest.split(b"\n")
         yield from filter(None, lines)
         yield b""
