@@ -47,12 +47,18 @@ bool is_later_of_its_process(const StoredBundle& bundle,
   return false;
 }
 
-unsigned retention_rank(const StoredBundle& bundle,
-                        std::span<const StoredBundle> bundles) noexcept {
+unsigned rank_by_content(const StoredBundle& bundle,
+                         std::span<const StoredBundle> bundles) noexcept {
   if (!bundle.is_about_memory) return 0;
   if (bundle.is_doubtful) return 1;
   if (bundle.episode.role != EpisodeRole::root) return 2;
   return is_warning(bundle.episode) || is_later_of_its_process(bundle, bundles) ? 3 : 4;
+}
+
+unsigned retention_rank(const StoredBundle& bundle,
+                        std::span<const StoredBundle> bundles) noexcept {
+  constexpr unsigned kContentRanks = 5;
+  return rank_by_content(bundle, bundles) + (bundle.is_unshipped ? kContentRanks : 0);
 }
 
 // Adds up the bytes of a bundle; false if it contains a directory, as none of ours does.
@@ -94,6 +100,47 @@ bool describe(int dump_directory, const char* name, uid_t owner, Workspace& work
 }
 
 static_assert(alignof(EpisodeBundle) <= 8);
+
+// The list of shipped bundles, from where its last MiB begins; < 0: there is none of this owner.
+int open_shipped(int dump_directory, uid_t owner) noexcept {
+  constexpr off_t kMostBytes = 1 << 20;
+  struct stat status;
+  if (calls::stat_at(dump_directory, kShippedFile, status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_uid != owner)
+    return -1;
+  const int list = calls::open_at(dump_directory, kShippedFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (list >= 0 && status.st_size > kMostBytes)
+    calls::call(SYS_lseek, list, status.st_size - kMostBytes, SEEK_SET);
+  return list;
+}
+
+// Marks the bundles that the list does not say are shipped; without a list, none.
+void find_unshipped(int dump_directory, uid_t owner, std::span<StoredBundle> bundles,
+                    char* buffer) noexcept {
+  const int list = open_shipped(dump_directory, owner);
+  if (list < 0) return;
+  for (StoredBundle& bundle : bundles) bundle.is_unshipped = true;
+  constexpr std::string_view kEnd = " shipped";
+  char line[sizeof StoredBundle{}.name + kEnd.size()];
+  std::size_t length = 0;  // longer lines say something else
+  for (long bytes = 0; (bytes = calls::call(SYS_read, list, reinterpret_cast<long>(buffer),
+                                            static_cast<long>(kPart))) > 0;) {
+    for (const char c : std::string_view{buffer, static_cast<std::size_t>(bytes)}) {
+      if (c != '\n') {
+        if (length < sizeof line) line[length] = c;
+        ++length;
+        continue;
+      }
+      const std::string_view text{line, std::min(length, sizeof line)};
+      if (length <= sizeof line && text.ends_with(kEnd)) {
+        for (StoredBundle& bundle : bundles)
+          if (text.substr(0, text.size() - kEnd.size()) == bundle.name) bundle.is_unshipped = false;
+      }
+      length = 0;
+    }
+  }
+  calls::close(list);
+}
 
 // The episodes of these bundles; `buffer` is for grouping, and bounds how many it considers.
 void group(std::span<StoredBundle> bundles, std::span<std::uint64_t> buffer) noexcept {
@@ -179,6 +226,7 @@ void enforce_bounds(int dump_directory, const char* written, const Bounds& bound
       all[found].just_written = std::strcmp(name, written) == 0;
       ++found;
     });
+    find_unshipped(dump_directory, just_written.st_uid, all.first(found), work.json);
     group(all.first(found), {work.sort, std::size(work.sort)});
     select_removals(all.first(found), bounds);
     for (const StoredBundle& bundle : all.first(found))

@@ -21,6 +21,7 @@ struct StoredBundle {
   bool is_about_memory;  // memory was short, or a kill for an unknown reason
   bool is_doubtful;      // a kill for an unknown reason
   bool just_written;     // may not be removed
+  bool is_unshipped;     // others are shipped, this one is not yet
   bool is_removed;
   char name[45];
 };
@@ -30,7 +31,12 @@ struct Bounds {
   std::uint64_t bytes;
 };
 
-// Sets `is_removed` until the bounds hold. First go verdicts that are not about memory, then kills
+// The list of what has left the dump directory (tools/service/ship/ledger.h): a bundle of which
+// nothing is left to ship has the line "NAME shipped". Absent: nothing is shipped from here.
+inline constexpr const char* kShippedFile = ".shipped";
+
+// Sets `is_removed` until the bounds hold. Bundles that are shipped go first; then, of both kinds,
+// first verdicts that are not about memory, then kills
 // for an unknown reason, then what tells less of an episode (episodes.h), then warnings that
 // nothing followed and later episodes of a process whose first is present, at last the roots; of
 // these always the oldest first. Requires episodes to be grouped. Pure.

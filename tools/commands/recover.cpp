@@ -1,11 +1,19 @@
 // `oomrec recover`: makes bundles of the recordings of dead processes.
 #include <fmt/format.h>
 
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <set>
+
 #include "tools/base/arguments.h"
 #include "tools/base/log.h"
 #include "tools/base/text.h"
 #include "tools/bundles/recover/orphans.h"
+#include "tools/bundles/store/bundles.h"
 #include "tools/commands/commands.h"
+#include "tools/service/ship/options.h"
+#include "tools/service/ship/shipper.h"
 
 namespace oomrec::tools::commands {
 namespace {
@@ -13,7 +21,30 @@ namespace {
 constexpr const char* kExamples =
     "  oomrec recover                        your recordings of dead processes\n"
     "  OOMREC_SESSION_DIR=/data/oom oomrec recover\n"
-    "  oomrec recover --quiet                in an epilog, which must not fail\n";
+    "  oomrec recover --quiet                in an epilog, which must not fail\n"
+    "  oomrec recover --ship s3://oom/prod   and send what has not arrived yet to a store\n";
+
+// Where bundles are that have not arrived yet: with those of this run, which may be elsewhere.
+std::set<std::filesystem::path> spools(const Json& made) {
+  std::set<std::filesystem::path> directories;
+  for (const std::filesystem::path& directory : bundles::dump_directories())
+    directories.insert(directory.lexically_normal());
+  for (const Json& bundle : made)
+    directories.insert(std::filesystem::path{bundle.text()}.parent_path().lexically_normal());
+  return directories;
+}
+
+// Returns the number of bundles that are left.
+std::size_t ship(const service::ShipOptions& options, const Json& made, unsigned timeout_s) {
+  service::Shipper shipper{options.settings(), spools(made)};
+  const std::size_t left =
+      shipper.empty(service::Shipper::Clock::now() + std::chrono::seconds{timeout_s});
+  if (left != 0) {
+    remark(fmt::format("--ship: {} left after {} s; run it again",
+                       plural(left, "bundle is", "bundles are"), timeout_s));
+  }
+  return left;
+}
 
 }  // namespace
 
@@ -25,15 +56,23 @@ int recover_command(const Words& words) {
                       "nobody saw for a day. Bundles go to each program's own dump directory.",
                       kExamples};
   bool json = false;
-  arguments.flag("--json", json,
-                 "print {\"schema_version\", \"bundles\": [PATH…], \"removed\": N, \"left\": N}");
+  arguments.flag(
+      "--json", json,
+      "print {\"schema_version\", \"bundles\": [PATH…], \"removed\": N, \"left\": N}, with "
+      "--ship also \"unshipped\"");
   bool unknown = false;
   arguments.flag("--unknown", unknown,
                  "also of processes of 16 MiB or more about whose end nothing is known");
   bool quiet = false;
   arguments.flag("--quiet", quiet,
                  "print no bundles, and exit 0 if no dead process left a recording");
+  service::ShipOptions shipping;
+  shipping.add_to(arguments);
+  unsigned timeout_s = 30;
+  arguments.option("--ship-timeout", "SECONDS", timeout_s,
+                   "try for so long (30); exit code 1 if something is left then");
   if (!arguments.parse(words)) return code(Exit::shown);
+  shipping.check(arguments);
 
   Json made = Json::array();
   std::uint64_t removed = 0, left = 0;
@@ -53,8 +92,13 @@ int recover_command(const Words& words) {
         if (lists)
           fmt::print("process {}: {}\n", session.pid, printable(recovered.bundle.string()));
       });
-  if (json)
-    print_json({{"schema_version", 1}, {"bundles", made}, {"removed", removed}, {"left", left}});
+  std::optional<std::size_t> unshipped;
+  if (shipping.wants_any()) unshipped = ship(shipping, made, timeout_s);
+  if (json) {
+    Json result = {{"schema_version", 1}, {"bundles", made}, {"removed", removed}, {"left", left}};
+    if (unshipped) result["unshipped"] = *unshipped;
+    print_json(result);
+  }
   if (lists && removed != 0) {
     fmt::print("{} that held nothing of note {} removed\n",
                plural(removed, "recording", "recordings"), removed == 1 ? "was" : "were");
@@ -66,6 +110,7 @@ int recover_command(const Words& words) {
         plural(left, "recording", "recordings"), left == 1 ? "was" : "were",
         left == 1 ? "a bundle" : "bundles", left == 1 ? "it" : "them");
   }
+  if (unshipped) return code(*unshipped == 0 ? Exit::shown : Exit::in_part);
   if (!made.empty() || removed != 0 || left != 0) return code(Exit::shown);
   if (quiet && !problems) return code(Exit::shown);
   if (json || problems) return code(Exit::nothing_found);

@@ -23,7 +23,8 @@ constexpr const char* kExamples =
     "  oomrec watch --once                 what is dead now, then exit\n"
     "  oomrec watch --on-oom-exec 'oomrec show %b | mail -s \"%p is dead\" me'\n"
     "  oomrec watch --metrics 9464         for Prometheus, at http://127.0.0.1:9464/metrics\n"
-    "  oomrec watch --alert-exec 'jq -r .text | mail -s oomrec me'\n";
+    "  oomrec watch --alert-exec 'jq -r .text | mail -s oomrec me'\n"
+    "  oomrec watch --ship s3://oom/prod   a row of each death to a store, bundles of some\n";
 
 void print_line(const std::string& line) {
   fmt::print("{}\n", line);
@@ -32,9 +33,11 @@ void print_line(const std::string& line) {
 
 void check(const service::ServiceOptions& options, const Arguments& arguments) {
   if (arguments.given("--once") && options.wants_any()) {
-    throw Error{Exit::bad_input, "--once ends at once: it serves no metrics and sends no alerts",
-                "Leave --once out to run it as a service."};
+    throw Error{Exit::bad_input,
+                "--once ends at once: it serves no metrics, sends no alerts and ships nothing",
+                "Leave --once out to run it as a service. oomrec recover --ship ships once."};
   }
+  options.ship.check(arguments);
   if (arguments.given("--alert-percent") && !options.wants_alerts()) {
     throw Error{Exit::bad_input, "--alert-percent needs a way to send alerts",
                 "Add --alert-exec or --alert-webhook."};
@@ -53,7 +56,7 @@ int watch_command(const Words& words) {
       "watch", "[OPTIONS] [DIR]",
       "Watches recorded processes from outside: a bundle within a second of each death, and one of "
       "the largest when the machine waits for memory. Bundles go to each program's own dump "
-      "directory. Serves figures for Prometheus, and alerts.",
+      "directory. Serves figures for Prometheus, alerts, and ships bundles to a store.",
       kExamples};
   std::string directory;
   bool once = false;
@@ -76,6 +79,7 @@ int watch_command(const Words& words) {
                    "post each alert as JSON to URL (https: by curl)");
   arguments.option("--alert-percent", "N", options.alert_percent,
                    "alert when less than N % of a limit, or of a GPU's memory, is left (10)");
+  options.ship.add_to(arguments);
   if (!arguments.parse(words)) return code(Exit::shown);
   service::WatchedDirectories directories{bundles::dump_directories(),
                                           bundles::session_directory_from_environment()};
@@ -96,6 +100,7 @@ int watch_command(const Words& words) {
   std::optional<service::Services> services;
   if (options.wants_any()) services.emplace(options, directories, environment, print_line, watcher);
   watcher.run();
+  if (services) services->finish();
   return code(Exit::shown);
 }
 

@@ -1,14 +1,13 @@
 // Runs notifiers in child processes, which get the alert on their standard input. Bounds their
-// number and run time, and reaps them without blocking.
+// number and run time.
 #pragma once
-
-#include <sys/types.h>
 
 #include <deque>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "tools/service/fleet/child_process.h"
 #include "tools/service/fleet/poll_client.h"
 
 namespace oomrec::tools::service {
@@ -22,8 +21,6 @@ struct Notifier {
 
 class NotifierProcesses : public PollClient {
  public:
-  ~NotifierProcesses() override;  // lets running children continue
-
   // `notifier` must outlive this object.
   void add(const Notifier& notifier, std::string text);
 
@@ -34,10 +31,7 @@ class NotifierProcesses : public PollClient {
  private:
   struct Running {
     const Notifier* notifier;
-    pid_t child;
-    int pidfd;
-    Clock::time_point deadline;
-    bool overdue = false;  // and killed
+    ChildProcess child;
   };
   void start_waiting();
   bool start(const Notifier& notifier, const std::string& text);

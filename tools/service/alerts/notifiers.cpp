@@ -14,6 +14,7 @@
 
 #include "tools/base/error.h"
 #include "tools/base/log.h"
+#include "tools/base/programs.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::service {
@@ -26,15 +27,6 @@ constexpr auto kPostTimeout = 10s;
 constexpr std::string_view kHttp = "http://";
 constexpr std::string_view kHttps = "https://";
 constexpr int kFailed = 1;
-
-bool is_in_path(const std::string& program) {
-  const char* const path = std::getenv("PATH");
-  const std::vector<std::string_view> directories = split(path != nullptr ? path : "", ':');
-  return std::any_of(directories.begin(), directories.end(), [&](std::string_view directory) {
-    return !directory.empty() &&
-           access(fmt::format("{}/{}", directory, program).c_str(), X_OK) == 0;
-  });
-}
 
 std::string read_input() {
   std::string text;

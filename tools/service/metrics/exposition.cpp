@@ -129,6 +129,19 @@ constexpr auto kFamilies = std::to_array<FamilyRow>({
 });
 // clang-format on
 
+// The families of --ship, which belong to no program.
+std::string ship_families(const ShipFigures& shipped) {
+  return fmt::format(
+      "# HELP oomrec_shipped_total Rows and bundles that have arrived in the store.\n"
+      "# TYPE oomrec_shipped_total counter\n"
+      "oomrec_shipped_total{{what=\"row\"}} {}\noomrec_shipped_total{{what=\"raw\"}} {}\n"
+      "# HELP oomrec_unshipped_bundles Bundles of which something is still to arrive.\n"
+      "# TYPE oomrec_unshipped_bundles gauge\noomrec_unshipped_bundles {}\n"
+      "# HELP oomrec_ship_errors_total Uploads that failed, and are tried again.\n"
+      "# TYPE oomrec_ship_errors_total counter\noomrec_ship_errors_total {}\n",
+      shipped.rows, shipped.raws, shipped.unshipped, shipped.errors);
+}
+
 std::string base_labels(const SeriesRow& row) {
   std::string labels = fmt::format("program=\"{}\",rank=\"{}\"", escaped_label(row.program),
                                    escaped_label(row.rank));
@@ -151,7 +164,8 @@ std::string escaped_label(std::string_view value) {
 }
 
 std::string exposition(std::map<SeriesRow, RowFigures> rows,
-                       std::optional<PollClient::Clock::time_point> last_scrape) {
+                       std::optional<PollClient::Clock::time_point> last_scrape,
+                       const ShipFigures* shipped) {
   for (auto& row : rows)
     if (last_scrape && row.second.first_seen >= *last_scrape) row.second.counts = {};
   Drivers drivers;
@@ -163,6 +177,7 @@ std::string exposition(std::map<SeriesRow, RowFigures> rows,
       "# HELP oomrec_build_info The version of oomrec watch.\n# TYPE oomrec_build_info gauge\n"
       "oomrec_build_info{{version=\"{}\"}} 1\n",
       OOMREC_VERSION);
+  if (shipped != nullptr) text += ship_families(*shipped);
   for (const FamilyRow& each : kFamilies) {
     fmt::format_to(std::back_inserter(text), "# HELP oomrec_{} {}\n# TYPE oomrec_{} {}\n",
                    each.name, each.help, each.name, each.type);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tools/service/fleet/process_registry.h"
+#include "tools/service/fleet/ship_figures.h"
 
 namespace oomrec::tools::service {
 
@@ -17,8 +18,9 @@ std::string escaped_label(std::string_view value);
 
 // All families with their HELP and TYPE, even those without a sample. The counters of rows first
 // seen after `last_scrape` are 0: Prometheus sees no increase in the first sample of a series.
-// Without `last_scrape`, all counters have their values.
+// Without `last_scrape`, all counters have their values. `shipped`: null without --ship.
 std::string exposition(std::map<SeriesRow, RowFigures> rows,
-                       std::optional<PollClient::Clock::time_point> last_scrape = {});
+                       std::optional<PollClient::Clock::time_point> last_scrape = {},
+                       const ShipFigures* shipped = nullptr);
 
 }  // namespace oomrec::tools::service

@@ -3,13 +3,20 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 #include <vector>
 
+#include "tools/base/log.h"
+#include "tools/base/text.h"
+#include "tools/bundles/store/bundles.h"
 #include "tools/service/metrics/endpoint.h"
 #include "tools/service/metrics/exposition.h"
 
 namespace oomrec::tools::service {
 namespace {
+
+// Kubernetes and Docker kill after 30 s and 10 s, systemd after 90 s.
+constexpr std::chrono::seconds kLongestFinish{20};
 
 std::vector<Notifier> notifiers_for(const ServiceOptions& options, const Environment& environment) {
   std::vector<Notifier> notifiers;
@@ -19,6 +26,16 @@ std::vector<Notifier> notifiers_for(const ServiceOptions& options, const Environ
   return notifiers;
 }
 
+// Where bundles may be from before the watch began. With a DIR for recordings, too, programs write
+// them into their own dump directories.
+std::set<std::filesystem::path> directories_of_bundles(const WatchedDirectories& watched) {
+  std::set<std::filesystem::path> directories{watched.dumps.begin(), watched.dumps.end()};
+  for (const std::vector<std::filesystem::path>& more :
+       {watched.of_sessions(), bundles::dump_directories()})
+    directories.insert(more.begin(), more.end());
+  return directories;
+}
+
 }  // namespace
 
 Services::Services(const ServiceOptions& options, const WatchedDirectories& directories,
@@ -26,11 +43,17 @@ Services::Services(const ServiceOptions& options, const WatchedDirectories& dire
     : registry_(directories) {
   const auto page_since = [this](std::optional<Watcher::Clock::time_point> last_scrape) {
     registry_.sample();
-    return std::make_shared<const std::string>(exposition(registry_.rows(), last_scrape));
+    const ShipFigures* const shipped = shipper_ ? &shipper_->figures() : nullptr;
+    return std::make_shared<const std::string>(exposition(registry_.rows(), last_scrape, shipped));
   };
   const auto page = [page_since] { return page_since({}); };
   watcher.add_listener(registry_);
   watcher.add_client(registry_);
+  if (options.ship.wants_any()) {
+    shipper_.emplace(options.ship.settings(), directories_of_bundles(directories));
+    watcher.add_listener(*shipper_);
+    watcher.add_client(*shipper_);
+  }
   if (!options.metrics.empty()) {
     ListeningSockets listening = listen_at(endpoint_in(options.metrics));
     report(fmt::format("metrics: {}", listening.url));
@@ -39,6 +62,7 @@ Services::Services(const ServiceOptions& options, const WatchedDirectories& dire
   if (!options.textfile.empty()) {
     watcher.add_client(textfile_.emplace(options.textfile, page));
     registry_.on_change([this] { textfile_->write_soon(); });
+    if (shipper_) shipper_->on_change([this] { textfile_->write_soon(); });
   }
   if (options.wants_alerts()) {
     alerts_.emplace(registry_, notifiers_for(options, environment), options.alert_percent / 100.0);
@@ -47,6 +71,14 @@ Services::Services(const ServiceOptions& options, const WatchedDirectories& dire
     watcher.add_client(*alerts_);
     watcher.add_client(alerts_->notifier_processes());
   }
+}
+
+void Services::finish() {
+  if (!shipper_) return;
+  const std::size_t left = shipper_->empty(Watcher::Clock::now() + kLongestFinish);
+  if (left != 0)
+    remark(fmt::format("--ship: {} left; the next watch or oomrec recover --ship sends {}",
+                       plural(left, "bundle is", "bundles are"), left == 1 ? "it" : "them"));
 }
 
 }  // namespace oomrec::tools::service

@@ -1,5 +1,5 @@
 // Sets up the services that run in the poll loop of `oomrec watch`: metrics over HTTP or as a file,
-// and alerts.
+// alerts, and the shipping of bundles.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,8 @@
 #include "tools/service/fleet/process_registry.h"
 #include "tools/service/metrics/server.h"
 #include "tools/service/metrics/textfile.h"
+#include "tools/service/ship/options.h"
+#include "tools/service/ship/shipper.h"
 #include "tools/service/watch/watcher.h"
 
 namespace oomrec::tools::service {
@@ -19,9 +21,12 @@ struct ServiceOptions {
   std::string metrics, textfile;          // empty: off
   std::string alert_exec, alert_webhook;  // empty: off
   unsigned alert_percent = 10;            // alerts when less of a limit is left
+  ShipOptions ship;
 
   bool wants_alerts() const { return !alert_exec.empty() || !alert_webhook.empty(); }
-  bool wants_any() const { return !metrics.empty() || !textfile.empty() || wants_alerts(); }
+  bool wants_any() const {
+    return !metrics.empty() || !textfile.empty() || wants_alerts() || ship.wants_any();
+  }
 };
 
 class Services {
@@ -31,11 +36,15 @@ class Services {
   Services(const ServiceOptions& options, const WatchedDirectories& directories,
            const Environment& environment, const Watcher::Report& report, Watcher& watcher);
 
+  // Call after the watcher's run(): ships what is left, for at most 20 s.
+  void finish();
+
  private:
   ProcessRegistry registry_;
   std::optional<MetricsServer> server_;
   std::optional<Textfile> textfile_;
   std::optional<Alerts> alerts_;
+  std::optional<Shipper> shipper_;
 };
 
 }  // namespace oomrec::tools::service

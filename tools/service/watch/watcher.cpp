@@ -99,12 +99,13 @@ Watcher::Clock::time_point Watcher::wake_time() const {
 
 bool Watcher::handle_next(int stop) {
   const Polled polled = wait(stop);
-  if (polled.set.is_ready(polled.stop)) return false;
+  const bool is_stopped = polled.set.is_ready(polled.stop);
   // Checks twice a second what the kernel does not report, even if other events come more often.
-  const bool check_due = Clock::now() >= next_check_;
+  const bool check_due = is_stopped || Clock::now() >= next_check_;
   if (check_due) next_check_ = Clock::now() + kBetweenChecks;
   handle_exits(polled);
   handle_deaths(polled, check_due);
+  if (is_stopped) return false;  // a process that has ended just before has its bundle
   if (check_due) sample_levels();
   handle_pressure(polled, check_due);
   handle_new_files(polled);

@@ -43,6 +43,11 @@ StoredBundle warning(StoredBundle bundle) {
   return bundle;
 }
 
+StoredBundle unshipped(StoredBundle bundle) {
+  bundle.is_unshipped = true;
+  return bundle;
+}
+
 struct Row {
   const char* what;
   std::vector<StoredBundle> bundles;
@@ -82,6 +87,15 @@ TEST_CASE("bundles are removed in the order of their worth") {
        {2, 3}},
       {"a kill counts as its process' first, although a warning came before",
        {warning(stored(1, 1, 1)), stored(2, 1, 2), stored(3, 2, 1)},
+       {2, 0},
+       {1}},
+      {"what is shipped is removed before what is not, whatever it is",
+       {unshipped(stored(1, 1, 1, false)), stored(2, 2, 1), stored(3, 3, 1),
+        unshipped(stored(4, 4, 1))},
+       {2, 0},
+       {2, 3}},
+      {"of what is not shipped the oldest is removed",
+       {unshipped(stored(1, 1, 1)), unshipped(stored(2, 2, 1)), unshipped(stored(3, 3, 1))},
        {2, 0},
        {1}},
       {"the newest stays, whatever it is",

@@ -74,6 +74,16 @@ TEST_CASE("counters of a row first seen after the last scrape are 0, gauges have
                  R"(oomrec_failures_total{program="train",rank="0",pid="8",api="malloc"} 3)"));
 }
 
+TEST_CASE("what was shipped has metrics with --ship alone") {
+  const service::ShipFigures shipped{.rows = 7, .raws = 3, .errors = 2, .unshipped = 1};
+  const std::string text = service::exposition({}, {}, &shipped);
+  CHECK(has_line(text, R"(oomrec_shipped_total{what="row"} 7)"));
+  CHECK(has_line(text, R"(oomrec_shipped_total{what="raw"} 3)"));
+  CHECK(has_line(text, "oomrec_unshipped_bundles 1"));
+  CHECK(has_line(text, "oomrec_ship_errors_total 2"));
+  CHECK(service::exposition({}).find("ship") == std::string::npos);
+}
+
 TEST_CASE("functions of a GPU driver have series where a process uses it") {
   std::map<service::SeriesRow, service::RowFigures> rows;
   rows[service::SeriesRow{"a", "", 1}].reached[static_cast<std::size_t>(session::Vendor::cuda)] =

@@ -1,0 +1,87 @@
+// The list of what has arrived, and names of objects.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "tools/bundles/redact/scratch_directory.h"
+#include "tools/service/ship/ledger.h"
+#include "tools/service/ship/store.h"
+
+using namespace oomrec::tools;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kBundle = "oom_cpu_20261130_101530_001";
+const service::Plan kPlan{"2026-11-30", "node7-" + kBundle + "-0123", "tar.zst", "a%20%3C-%20b"};
+
+struct Spool {
+  bundles::ScratchDirectory scratch;
+  fs::path directory = scratch.path();
+  fs::path file = directory / ".shipped";
+
+  std::string text() const {
+    std::ifstream in{file};
+    return {std::istreambuf_iterator<char>{in}, {}};
+  }
+  service::Arrived now(const std::string& bundle = kBundle) const {
+    return service::Ledger{directory}.of(bundle);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what arrives is in the list, and a bundle of which nothing is left is marked") {
+  const Spool spool;
+  CHECK(!spool.now().plan);
+  service::Ledger ledger{spool.directory};
+  REQUIRE(ledger.add_row(kBundle, kPlan, false));
+  CHECK(spool.now().plan->raw_key() == "raw/day=2026-11-30/node7-" + kBundle + "-0123.tar.zst");
+  CHECK(spool.now().plan->signature == kPlan.signature);
+  CHECK(!spool.now().final_row);
+  CHECK(spool.now().awaits_raw());
+  CHECK(spool.text().find(" shipped\n") == std::string::npos);
+  REQUIRE(ledger.add_raw(kBundle, 4711));
+  CHECK(!spool.now().awaits_raw());
+  CHECK(spool.now().raw_bytes == 4711);
+  CHECK(spool.text().ends_with(kBundle + " shipped\n"));
+  REQUIRE(ledger.add_row(kBundle, kPlan, true));
+  CHECK(spool.now().final_row);
+  REQUIRE(ledger.add_unreadable("oom_cpu_20261130_101530_002"));
+  CHECK(spool.now("oom_cpu_20261130_101530_002").unreadable);
+}
+
+TEST_CASE("a line that a crash has cut is ignored, and the next one is whole") {
+  const Spool spool;
+  std::ofstream{spool.file} << kBundle << " row 2026-11-30 node7";
+  CHECK(!spool.now().plan);
+  REQUIRE(service::Ledger{spool.directory}.add_row(kBundle, kPlan, true));
+  CHECK(spool.now().final_row);
+}
+
+TEST_CASE("the list forgets bundles that are gone, but not what counts for today") {
+  const Spool spool;
+  fs::create_directory(spool.directory / kBundle);
+  {
+    std::ofstream list{spool.file};
+    for (int i = 0; i < 1000; ++i)
+      list << "oom_cpu_20200101_000000_" << i << " row 2020-01-01 stem tar.zst sig\n";
+    list << "oom_cpu_29990101_000000_001 row 2999-01-01 stem tar.zst sig\n";
+    list << "oom_cpu_29990101_000000_002 row 2999-01-01 stem - sig\n";
+  }
+  REQUIRE(service::Ledger{spool.directory}.add_row(kBundle, kPlan, true));
+  CHECK(service::Ledger{spool.directory}.bundles().size() == 2);
+  CHECK(spool.now().final_row);
+  CHECK(spool.now("oom_cpu_29990101_000000_001").plan->has_raw());
+}
+
+TEST_CASE("names in URLs") {
+  CHECK(service::percent_encoded("rows/day=2026-11-30/a_b.json") ==
+        "rows/day%3D2026-11-30/a_b.json");
+  CHECK(service::percent_encoded("a b\"\n\xc3\xa9") == "a%20b%22%0A%C3%A9");
+}

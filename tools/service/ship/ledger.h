@@ -1,0 +1,67 @@
+// What of each bundle has arrived in the store: the file `.shipped` in the dump directory, which is
+// the spool.
+//
+// One line for each thing that arrived, in the order of arrival. A process that dies after it has
+// put an object and before it has added the line puts the object once more, which changes nothing.
+// Retention reads the last of a bundle's lines, "NAME shipped" (common/bundle/retention.h).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace oomrec::tools::service {
+
+inline constexpr std::string_view kNoRaw = "-";
+
+// What the row of a bundle decided for the rest of it.
+struct Plan {
+  std::string day;        // of the death, "2026-11-30"
+  std::string stem;       // of its objects' names
+  std::string raw;        // the suffix of the archive, such as "tar.zst"; kNoRaw: there is none
+  std::string signature;  // percent-encoded
+
+  bool has_raw() const { return raw != kNoRaw; }
+  std::string raw_key() const;  // "raw/day=2026-11-30/STEM.tar.zst"
+};
+
+struct Arrived {
+  std::optional<Plan> plan;  // if a row has arrived
+  bool final_row = false;    // the row that says how the process ended
+  bool raw = false;          // or it is too large for the store
+  std::uint64_t raw_bytes = 0;
+  bool unreadable = false;  // nothing can be shipped
+
+  bool awaits_raw() const { return plan && plan->has_raw() && !raw; }
+};
+
+class Ledger {
+ public:
+  explicit Ledger(std::filesystem::path directory);
+
+  const Arrived& of(const std::string& bundle) const;
+  const std::map<std::string, Arrived>& bundles() const { return bundles_; }
+
+  // Adds a line, and waits until it is on the disk. False on error, with a remark.
+  bool add_row(const std::string& bundle, const Plan& plan, bool is_final);
+  bool add_raw(const std::string& bundle, std::uint64_t bytes);  // 0: it is too large
+  bool add_unreadable(const std::string& bundle);
+
+ private:
+  void read();
+  void apply(std::string_view line);
+  bool add(const std::string& lines);
+  bool is_kept(const std::string& bundle, const Arrived& arrived) const;
+  std::string compacted() const;
+
+  const std::filesystem::path directory_;
+  std::map<std::string, Arrived> bundles_;
+  std::size_t lines_ = 0;
+};
+
+}  // namespace oomrec::tools::service

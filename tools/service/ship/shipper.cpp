@@ -1,0 +1,221 @@
+#include "tools/service/ship/shipper.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "common/bundle/directory.h"
+#include "tools/base/directory.h"
+#include "tools/base/error.h"
+#include "tools/base/log.h"
+#include "tools/bundles/recover/dead_process.h"
+#include "tools/bundles/store/access.h"
+#include "tools/recording/reading/recording.h"
+#include "tools/service/ship/ledger.h"
+
+namespace oomrec::tools::service {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kFirstDelay = 1s, kLongestDelay = 5min;
+// curl ends by itself after five minutes at most.
+constexpr auto kTimeout = 6min;
+// When the processes of a job die together, their hosts do not send all archives at once.
+constexpr std::chrono::milliseconds kSpread = 5s;
+// A process that could not get memory mostly ends soon, and its row says how.
+constexpr auto kAwaitEnd = 5s;
+constexpr unsigned kTriesToRead = 5;
+
+bool is_complete_bundle(const fs::path& path) {
+  std::error_code error;
+  return bundle::is_bundle_name(path.filename().native()) &&
+         fs::is_regular_file(path / "manifest.json", error) && bundles::is_own_bundle(path);
+}
+
+}  // namespace
+
+Shipper::Shipper(ShipSettings settings, std::set<fs::path> directories)
+    : settings_(std::move(settings)), directories_(std::move(directories)) {
+  refresh();
+}
+
+// --- what is to be shipped -----------------------------------------------------------------------
+
+void Shipper::on_found(const bundles::Session& session, bool) try {
+  if (session.unfinished) return;
+  const std::string directory = bundles::dump_directory_of(recording::Recording{session.path});
+  if (!directory.empty()) directories_.insert(fs::path{directory}.lexically_normal());
+} catch (const Error&) {
+  // Deleted by its own process.
+}
+
+void Shipper::add_directory_of(const fs::path& bundle) {
+  if (bundle.empty()) return;
+  directories_.insert(bundle.parent_path().lexically_normal());
+  refresh();
+}
+
+void Shipper::on_gone(const fs::path&, const bundles::RecoveryResult* recovered) {
+  if (recovered != nullptr) add_directory_of(recovered->bundle);
+}
+
+void Shipper::on_memory_pressure(const fs::path&, const fs::path& bundle) {
+  add_directory_of(bundle);
+}
+
+void Shipper::refresh() {
+  std::map<Shipment, Attempts> found;
+  for (const fs::path& directory : directories_) find_shipments(directory, found);
+  waiting_ = std::move(found);
+  std::set<fs::path> unshipped;
+  for (const auto& [shipment, attempts] : waiting_) unshipped.insert(shipment.bundle);
+  const ShipFigures before = figures_;
+  figures_.unshipped = unshipped.size();
+  if (on_change_ && figures_ != before) on_change_();
+}
+
+void Shipper::find_shipments(const fs::path& directory, std::map<Shipment, Attempts>& found) {
+  const Ledger ledger{directory};
+  for (const fs::path& path : entries_of(directory)) {
+    const Arrived& arrived = ledger.of(path.filename());
+    if (arrived.unreadable || (arrived.final_row && !arrived.awaits_raw()) ||
+        !is_complete_bundle(path))
+      continue;
+    const auto add = [&](Shipment::Part part) {
+      const Shipment shipment{part, path};
+      const auto known = waiting_.find(shipment);
+      found.emplace(shipment,
+                    known != waiting_.end() ? known->second : Attempts{0, first_try(shipment)});
+    };
+    if (!arrived.final_row && (!arrived.plan || !awaits_end(path))) add(Shipment::Part::row);
+    if (arrived.awaits_raw()) add(Shipment::Part::raw);
+  }
+}
+
+Shipper::Clock::time_point Shipper::first_try(const Shipment& shipment) {
+  const auto now = Clock::now();
+  if (is_emptying_) return now;
+  if (shipment.part == Shipment::Part::raw) return now + kSpread * (random_() % 1000) / 1000;
+  return awaits_end(shipment.bundle) ? now + kAwaitEnd : now;
+}
+
+// --- shipping ------------------------------------------------------------------------------------
+
+// Twice as long each time, and up to half of it less, so that hosts do not come back together.
+Shipper::Clock::duration Shipper::delay_after(unsigned failures) {
+  const auto longest = std::min(kFirstDelay * (1 << std::min(failures - 1, 16u)), kLongestDelay);
+  return longest - longest * (random_() % 500) / 1000;
+}
+
+// Those that failed least come first: one that always fails holds up no other.
+std::vector<Shipment> Shipper::due(Shipment::Part part) const {
+  const auto now = Clock::now();
+  std::vector<Shipment> shipments;
+  for (const auto& [shipment, attempts] : waiting_)
+    if (shipment.part == part && attempts.next <= now) shipments.push_back(shipment);
+  std::stable_sort(shipments.begin(), shipments.end(), [&](const auto& a, const auto& b) {
+    return waiting_.at(a).failed < waiting_.at(b).failed;
+  });
+  return shipments;
+}
+
+void Shipper::start(Shipment::Part part) {
+  Lane& lane = lanes_[static_cast<std::size_t>(part)];
+  if (lane.child) return;
+  lane.shipments = due(part);
+  if (lane.shipments.empty()) return;
+  const unsigned failed = waiting_.at(lane.shipments.front()).failed;
+  try {
+    lane.scratch = std::make_unique<bundles::ScratchDirectory>();
+  } catch (const Error& error) {
+    remark(fmt::format("--ship: {}: {}", error.what(), error.what_to_do()));
+    return finish(lane, part, 1);
+  }
+  const auto work = [&] {
+    const int failures = ship(lane.shipments, settings_, directories_, lane.scratch->path(),
+                              failed + 1 >= kTriesToRead);
+    return std::min(failures, 255);
+  };
+  lane.child = ChildProcess::start(work, {}, kTimeout);
+  if (!lane.child) {
+    remark(fmt::format("--ship: {}", std::strerror(errno)));
+    finish(lane, part, 1);
+  }
+}
+
+// `failures`: what the child counted. What arrived is in the ledgers.
+void Shipper::finish(Lane& lane, Shipment::Part part, int failures) {
+  lane.child.reset();
+  lane.scratch.reset();
+  figures_.errors += static_cast<unsigned>(failures);
+  refresh();
+  std::uint64_t& arrived = part == Shipment::Part::row ? figures_.rows : figures_.raws;
+  for (const Shipment& shipment : lane.shipments) {
+    const auto left = waiting_.find(shipment);
+    if (left == waiting_.end()) {
+      std::error_code ignored;
+      if (fs::exists(shipment.bundle, ignored)) ++arrived;  // retention may have deleted it
+    } else if (failures != 0) {
+      left->second.next = Clock::now() + delay_after(++left->second.failed);
+    }
+  }
+  if (on_change_) on_change_();
+}
+
+void Shipper::on_poll(std::span<const pollfd>) {
+  for (const Shipment::Part part : {Shipment::Part::row, Shipment::Part::raw}) {
+    Lane& lane = lanes_[static_cast<std::size_t>(part)];
+    if (lane.child) {
+      if (const std::optional<int> wait_status = lane.child->poll())
+        finish(lane, part, WIFEXITED(*wait_status) ? WEXITSTATUS(*wait_status) : 1);
+    }
+    start(part);
+  }
+}
+
+void Shipper::add_descriptors(std::vector<pollfd>& polled) const {
+  for (const Lane& lane : lanes_)
+    if (lane.child) lane.child->add_descriptor(polled);
+}
+
+std::optional<Shipper::Clock::time_point> Shipper::wake_time() const {
+  std::optional<Clock::time_point> at;
+  const auto consider = [&](std::optional<Clock::time_point> time) {
+    if (time) at = std::min(at.value_or(*time), *time);
+  };
+  for (const Lane& lane : lanes_)
+    if (lane.child) consider(lane.child->wake_time());
+  for (const auto& [shipment, attempts] : waiting_)
+    if (!lanes_[static_cast<std::size_t>(shipment.part)].child) consider(attempts.next);
+  return at;
+}
+
+std::size_t Shipper::empty(Clock::time_point deadline) {
+  is_emptying_ = true;
+  refresh();
+  for (auto& [shipment, attempts] : waiting_) attempts = {0, Clock::now()};
+  for (;;) {
+    on_poll({});
+    const auto now = Clock::now();
+    if ((waiting_.empty() && !is_busy()) || now >= deadline) break;
+    std::vector<pollfd> polled;
+    add_descriptors(polled);
+    const auto until = std::min(wake_time().value_or(deadline), deadline);
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - now);
+    poll(polled.data(), polled.size(), static_cast<int>(std::max<long>(0, wait.count())));
+  }
+  for (Lane& lane : lanes_) {
+    if (lane.child) lane.child->end();
+    lane = {};
+  }
+  refresh();
+  return figures_.unshipped;
+}
+
+}  // namespace oomrec::tools::service
