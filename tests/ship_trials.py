@@ -131,7 +131,10 @@ def trials(build: Path, count: int, seed: int) -> int:
         port = int(store.endpoint.rpartition(":")[2])
         setting = Setting(build, directory, store.endpoint, "s3://oom/trials")
         setting.watch()
-        pids, killed = [], {"watcher and children": 0, "watcher": 0, "store": 0, "curl": 0, "none": 0}
+        pids, killed = (
+            [],
+            {"watcher and children": 0, "watcher": 0, "store": 0, "curl": 0, "none": 0},
+        )
         sizes: dict[Path, tuple[int, int]] = {}
         changed = 0
         for _ in range(count):

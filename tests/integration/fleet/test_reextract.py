@@ -25,7 +25,7 @@ sys.exit(code)
 """
 
 
-def ship(directory, number, files):
+def ship(directory, number, files, suffix="zst", codec="zstd"):
     import pyarrow as pa
 
     text = io.BytesIO()
@@ -34,9 +34,9 @@ def ship(directory, number, files):
             member = tarfile.TarInfo(name)
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
-    target = directory / "raw" / "day=2026-11-29" / f"{number}.tar.zst"
+    target = directory / "raw" / "day=2026-11-29" / f"{number}.tar.{suffix}"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(pa.compress(text.getvalue(), codec="zstd", asbytes=True))
+    target.write_bytes(pa.compress(text.getvalue(), codec=codec, asbytes=True))
 
 
 @pytest.fixture
@@ -50,7 +50,8 @@ def shipped(tmp_path, monkeypatch):
     directory = tmp_path / "fleet"
     for number in range(36):
         text = line(row(number, time="2026-11-29T12:00:00Z", release="reextracted")).encode()
-        ship(directory, f"{number:03}", {f"oom_cpu_{number}/manifest.json": text})
+        kind = ("gz", "gzip") if number == 11 else ("zst", "zstd")
+        ship(directory, f"{number:03}", {f"oom_cpu_{number}/manifest.json": text}, *kind)
     ship(directory, "003", {"empty/other": b"x"})
     (directory / "raw" / "day=2026-11-29" / "005.tar.zst").write_bytes(b"no archive")
     evil = line(row(7, time="2026-11-29T12:00:00Z", release="reextracted")).encode()

@@ -22,6 +22,7 @@ BUNDLES_AT_ONCE = 32
 MOST_BUNDLE_BYTES = 1 << 30
 MOST_FILES = 1000
 NAME = re.compile(r"[\w.-]{1,100}")
+CODECS = {".tar.zst": "zstd", ".tar.gz": "gzip"}  # a machine without zstd ships the other
 
 
 def extract(url: str, keys: list[str]) -> Any:
@@ -29,7 +30,7 @@ def extract(url: str, keys: list[str]) -> Any:
 
     Args:
         url: the table's
-        keys: names of bundles below it, raw/day=…/NAME.tar.zst
+        keys: names of bundles below it, raw/day=…/NAME.tar.zst or .tar.gz
 
     Returns:
         a pyarrow.Table of `key`, `row` (a line of JSON, None if it could not be made) and `error`
@@ -45,7 +46,8 @@ def extract(url: str, keys: list[str]) -> Any:
             if stream is None:
                 continue
             try:
-                _unpack(stream, directory)
+                codec = next(CODECS[suffix] for suffix in CODECS if key.endswith(suffix))
+                _unpack(stream, codec, directory)
                 directories[key] = directory
             except (OSError, ValueError, tarfile.TarError) as error:
                 errors[key] = str(error)[:200]
@@ -86,13 +88,13 @@ def _with_key(line: str, key: str) -> str:
     )
 
 
-def _unpack(stream: Any, directory: str) -> None:
+def _unpack(stream: Any, codec: str, directory: str) -> None:
     """The plain files of a tar archive, without any folders: other members of it are other people's ideas."""
     import pyarrow as pa
 
     os.mkdir(directory)
     left = MOST_BUNDLE_BYTES
-    with pa.CompressedInputStream(stream, "zstd") as plain, tarfile.open(
+    with pa.CompressedInputStream(stream, codec) as plain, tarfile.open(
         fileobj=plain, mode="r|"
     ) as archive:
         for number, member in enumerate(archive):
@@ -124,7 +126,7 @@ def reextract(url: str, engine: str = "local") -> dict[str, Any]:
     """
     need_packages()
     store = open_store(url)
-    keys = [name for name in store.names("raw") if name.endswith(".tar.zst")]
+    keys = [name for name in store.names("raw") if name.endswith(tuple(CODECS))]
     if not keys:
         raise FleetError(
             f"{url} has no bundles below raw/", "oomrec watch --ship-raw puts them there.", 1
