@@ -78,20 +78,14 @@ class Set:
     def __init__(self, directory: Path, library: Path):
         self.directory = directory
         self.runner = Runner(directory, [], {"LD_PRELOAD": str(library), **KEEP_ALL})
-        self.running: list[subprocess.Popen] = []
         self.runs = 0
 
     def run(self, cause: str, words: list, cwd: Path, limit: str = "64M") -> None:
         labels = f"cause={cause},attempt=3"
         env = {**VARIABLES, "OOMREC_LABELS": labels, "OOMREC_LIMIT": limit}
-        self.running.append(self.runner.start(*words, cwd=cwd, env=env))
+        run = self.runner(*words, cwd=cwd, env=env)
+        assert run.exit_code != 0, str(run)
         self.runs += 1
-
-    def wait(self) -> None:
-        """Until all that were started have died."""
-        while self.running:
-            run = self.runner.finish(self.running.pop())
-            assert run.exit_code != 0, str(run)
 
     def checkout(self, name: str, shifted: int) -> Path:
         """A copy of the sources, each `shifted` lines further down."""
@@ -138,7 +132,8 @@ def labelled(tmp_path_factory, build_dir, library):
             deaths.run(cause, [fast[0], cause, "killed"], fast[1])
 
     command = Runner(deaths.directory, [str(build_dir / "oomrec")], KEEP_ALL)
-    command("recover", "--unknown")
+    while command("recover", "--unknown").exit_code == 0:  # until nothing is left
+        pass
     run = command("export", "--format", "row", deaths.runner.dump_dir)
     assert run.exit_code == 0 and run.stderr == "", str(run)
     rows = rows_of(run)
@@ -267,6 +262,20 @@ def test_a_row_is_bounded(oomrec, preload, tmp_path):
     bundle = preload("python3", "-S", "deep.py", env=env).only_bundle()
     (row,) = rows_of(oomrec("export", "--format", "row", bundle))
     assert row["holders"][0]["sig"] and row["signature"]
+
+
+def test_many_small_stacks_of_one_function_are_its_memory(oomrec, preload, tmp_path):
+    """None of its 2,000 callers has much of it."""
+    program = "kept = []\ndef keep(): kept.append(bytearray(20000))\n"
+    program += "".join(f"def call_{number}(): keep()\n" for number in range(2000))
+    program += "for number in range(2000): globals()[f'call_{number}']()\n"
+    program += "bytearray(1 << 26)\n"
+    (tmp_path / "many.py").write_text(program)
+    env = {"OOMREC_LIMIT": "90M", "OOMREC_MODE": "exact"}
+    bundle = preload("python3", "-S", "many.py", env=env).only_bundle()
+    (row,) = rows_of(oomrec("export", "--format", "row", bundle))
+    (keep,) = [holder for holder in row["holders"] if holder["sig"] == "many.py:keep"]
+    assert keep["bytes"] >= 2000 * 20000 and [f["function"] for f in keep["frames"]][-1] == "keep"
 
 
 def test_a_row_takes_no_options_of_stacks(oomrec, preload):

@@ -132,6 +132,31 @@ void add(Holder& sum, const Holder& holder) {
   sum.estimated = sum.estimated || holder.estimated;
 }
 
+// Takes out those that are small even together with others of the same innermost function. Where
+// they are not, their callers are left out: each of these has little of it.
+std::vector<Holder> take_small(std::vector<Holder>& holders, std::uint64_t whole) {
+  std::vector<Holder> large, sums, small;
+  std::map<std::string, std::size_t, std::less<>> of_function;  // in `sums`
+  for (Holder& holder : holders) {
+    const std::vector<std::size_t> path = path_of(holder.frames);
+    if (!is_small(holder, whole)) {
+      large.push_back(std::move(holder));
+    } else if (path.empty()) {
+      small.push_back(std::move(holder));
+    } else {
+      holder.frames.resize(path[0] + 1);
+      const auto [at, is_new] = of_function.try_emplace(path_key(holder.frames), sums.size());
+      if (is_new)
+        sums.push_back(std::move(holder));
+      else
+        add(sums[at->second], holder);
+    }
+  }
+  for (Holder& sum : sums) (is_small(sum, whole) ? small : large).push_back(std::move(sum));
+  holders = std::move(large);
+  return small;
+}
+
 }  // namespace
 
 std::uint32_t subject_device(const Source& source) {
@@ -219,11 +244,7 @@ std::vector<Holder> holders_of(const Source& source) {
       holders.push_back(std::move(holder));
     }
   }
-  std::erase_if(holders, [&](const Holder& holder) {
-    const bool is_rest = is_small(holder, whole);
-    if (is_rest) add(rest, holder);
-    return is_rest;
-  });
+  for (Holder& holder : take_small(holders, whole)) add(rest, holder);
   if (rest.bytes != 0) holders.push_back(std::move(rest));
   return with_rest(std::move(holders), kMostHolders);
 }
