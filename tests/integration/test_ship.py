@@ -35,11 +35,13 @@ def store(tmp_path):
 
 @pytest.fixture
 def die(preload, victim):
-    """die() ends a process by SIGKILL; with the way "exits" it fails to get memory, and exits."""
+    """die(watching) ends a process by SIGKILL, once it is watched."""
 
-    def start(way="never", **env):
-        process = preload.start(victim("dies"), way, stdin=subprocess.PIPE, env=env)
+    def start(watching=None, **env):
+        process = preload.start(victim("dies"), "never", stdin=subprocess.PIPE, env=env)
         assert process.stdout.readline() == b"ready\n"
+        if watching:
+            wait_for(lambda: watching.sees(process.pid))
         process.kill()
         process.wait()
         return process
@@ -78,7 +80,7 @@ def check_store(directory: Path, spooled: list[Path]) -> None:
     assert len(of_bundle) == len(found) == len(spooled), (sorted(found), spooled)
     assert len({row["death_id"] for row in found.values()}) == len(found)
     for archive in archives(directory):
-        assert [row for row in found.values() if row["raw_key"] in str(archive)]
+        assert [row for row in found.values() if row["raw_key"] and row["raw_key"] in str(archive)]
     assert not list(directory.rglob(".*")), "parts of objects"
 
 
@@ -96,7 +98,7 @@ def unpacked(archive: Path, directory: Path) -> Path:
 def test_a_death_arrives_as_a_row_and_a_redacted_bundle(oomrec, preload, die, tmp_path):
     store = tmp_path / "store"
     watching = Watch(oomrec, "--ship", f"file://{store}", **QUIET)
-    process = die(OOMREC_LABELS="host=node/7,release=1.2")
+    process = die(watching, OOMREC_LABELS="host=node/7,release=1.2")
     wait_for(lambda: rows(store))
     run = watching.stop()  # ships the rest at once
     assert run.exit_code == 0, str(run)
@@ -242,8 +244,8 @@ def test_an_unreachable_store_leaves_the_spool(oomrec, preload, spool, tmp_path)
 def test_sigterm_empties_the_spool(oomrec, preload, die, store):
     """It waits for no retry: the store is back, and the next one would be minutes away."""
     watching = Watch(oomrec, "--ship", BUCKET, **aws(store.endpoint), **QUIET)
-    store.answers = [503] * 3
-    die()
+    store.answers = [503, 503]
+    die(watching)
     wait_for(lambda: store.answers == [])
     run = watching.stop()
     assert run.exit_code == 0, str(run)
@@ -253,13 +255,13 @@ def test_sigterm_empties_the_spool(oomrec, preload, die, store):
 
 def test_sigterm_comes_to_an_end_without_a_store(oomrec, preload, die, store):
     """The spool is as it was, and the next watch ships it."""
-    watching = Watch(oomrec, "--ship", BUCKET, **aws(store.endpoint), **QUIET)
+    words = ("--ship", BUCKET, "--ship-timeout", "1")
+    watching = Watch(oomrec, *words, **aws(store.endpoint), **QUIET)
     hold = threading.Event()
     store.answers = [hold] * 50
-    die()
+    die(watching)
     wait_for(lambda: store.requests)
-    watching.process.terminate()
-    run = oomrec.finish(watching.process, timeout=50)
+    run = watching.stop()
     hold.set()
     assert run.exit_code == 0 and "1 bundle is left" in run.stderr, str(run)
     assert ledger(preload) == []
@@ -274,11 +276,11 @@ def test_a_slow_store_does_not_hold_up_the_watch(oomrec, preload, die, store):
     assert metrics.value("shipped_total", what="row") == metrics.value("ship_errors_total") == 0
     hold = threading.Event()
     store.answers = [500, hold]
-    die()
+    die(watching)
     wait_for(lambda: len(store.requests) == 2)
     metrics = watching.scrape()
     assert metrics.value("unshipped_bundles") == 1 and metrics.value("ship_errors_total") == 1
-    die()
+    die(watching)
     wait_for(lambda: len(bundles(preload)) == 2)  # another death has its bundle meanwhile
     hold.set()
     wait_for(lambda: watching.scrape().value("unshipped_bundles") == 0)
@@ -294,7 +296,7 @@ def test_a_killed_watch_ships_the_rest_later(oomrec, preload, die, store):
     watching = Watch(oomrec, *ship, **aws(store.endpoint), **QUIET)
     hold = threading.Event()
     store.answers = [hold]
-    die()
+    die(watching)
     wait_for(lambda: store.requests)
     os.killpg(watching.process.pid, signal.SIGKILL)
     watching.process.wait()
@@ -394,7 +396,7 @@ def test_seaweedfs_with_a_key_that_may_only_write(oomrec, preload, die, tmp_path
         key = (object_store.WRITER, object_store.WRITER_SECRET)
         env = aws(seaweedfs.endpoint, *key)
         watching = Watch(oomrec, "--ship", "s3://oom/prod", **env, **QUIET)
-        die()
+        die(watching)
         wait_for(lambda: any(" row " in line for line in ledger(preload)))
         run = watching.stop()
         assert run.exit_code == 0 and run.stderr == "", str(run)

@@ -26,22 +26,21 @@ constexpr const char* kExamples =
 
 // Where bundles are that have not arrived yet: with those of this run, which may be elsewhere.
 std::set<std::filesystem::path> spools(const Json& made) {
-  std::set<std::filesystem::path> directories;
-  for (const std::filesystem::path& directory : bundles::dump_directories())
-    directories.insert(directory.lexically_normal());
+  const std::vector<std::filesystem::path> dumps = bundles::dump_directories();
+  std::set<std::filesystem::path> directories{dumps.begin(), dumps.end()};
   for (const Json& bundle : made)
-    directories.insert(std::filesystem::path{bundle.text()}.parent_path().lexically_normal());
+    directories.insert(std::filesystem::path{bundle.text()}.parent_path());
   return directories;
 }
 
 // Returns the number of bundles that are left.
-std::size_t ship(const service::ShipOptions& options, const Json& made, unsigned timeout_s) {
+std::size_t ship(const service::ShipOptions& options, const Json& made) {
   service::Shipper shipper{options.settings(), spools(made)};
   const std::size_t left =
-      shipper.empty(service::Shipper::Clock::now() + std::chrono::seconds{timeout_s});
+      shipper.empty(service::Shipper::Clock::now() + std::chrono::seconds{options.timeout_s});
   if (left != 0) {
     remark(fmt::format("--ship: {} left after {} s; run it again",
-                       plural(left, "bundle is", "bundles are"), timeout_s));
+                       plural(left, "bundle is", "bundles are"), options.timeout_s));
   }
   return left;
 }
@@ -67,10 +66,8 @@ int recover_command(const Words& words) {
   arguments.flag("--quiet", quiet,
                  "print no bundles, and exit 0 if no dead process left a recording");
   service::ShipOptions shipping;
-  shipping.add_to(arguments);
-  unsigned timeout_s = 30;
-  arguments.option("--ship-timeout", "SECONDS", timeout_s,
-                   "try for so long (30); exit code 1 if something is left then");
+  shipping.timeout_s = 30;
+  shipping.add_to(arguments, "try for so long (30); exit code 1 if something is left then");
   if (!arguments.parse(words)) return code(Exit::shown);
   shipping.check(arguments);
 
@@ -93,7 +90,7 @@ int recover_command(const Words& words) {
           fmt::print("process {}: {}\n", session.pid, printable(recovered.bundle.string()));
       });
   std::optional<std::size_t> unshipped;
-  if (shipping.wants_any()) unshipped = ship(shipping, made, timeout_s);
+  if (shipping.wants_any()) unshipped = ship(shipping, made);
   if (json) {
     Json result = {{"schema_version", 1}, {"bundles", made}, {"removed", removed}, {"left", left}};
     if (unshipped) result["unshipped"] = *unshipped;

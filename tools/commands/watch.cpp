@@ -79,7 +79,7 @@ int watch_command(const Words& words) {
                    "post each alert as JSON to URL (https: by curl)");
   arguments.option("--alert-percent", "N", options.alert_percent,
                    "alert when less than N % of a limit, or of a GPU's memory, is left (10)");
-  options.ship.add_to(arguments);
+  options.ship.add_to(arguments, "at SIGTERM, try for so long to ship what is left (20)");
   if (!arguments.parse(words)) return code(Exit::shown);
   service::WatchedDirectories directories{bundles::dump_directories(),
                                           bundles::session_directory_from_environment()};

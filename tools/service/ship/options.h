@@ -11,8 +11,10 @@ namespace oomrec::tools::service {
 struct ShipOptions {
   std::string url, command;  // empty: off
   unsigned raw_bundles = 3;
+  unsigned timeout_s = 20;  // to ship what is left at the end
 
-  void add_to(Arguments& arguments);
+  // `timeout`: what --ship-timeout bounds, for --help.
+  void add_to(Arguments& arguments, const std::string& timeout);
   bool wants_any() const { return !url.empty() || !command.empty(); }
 
   // Throws Error if they contradict each other, or nothing can be shipped this way.

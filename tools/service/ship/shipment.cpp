@@ -49,7 +49,8 @@ struct Spent {
 Spent spent(const Plan& plan, const std::set<fs::path>& directories) {
   Spent sum;
   for (const fs::path& directory : directories) {
-    for (const auto& [name, arrived] : Ledger{directory}.bundles()) {
+    const Ledger ledger{directory};
+    for (const auto& [name, arrived] : ledger.bundles()) {
       if (!arrived.plan || !arrived.plan->has_raw() || arrived.plan->day != plan.day) continue;
       sum.bytes += arrived.raw_bytes;
       if (arrived.plan->signature == plan.signature) ++sum.of_signature;

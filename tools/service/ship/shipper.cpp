@@ -14,6 +14,7 @@
 #include "tools/base/log.h"
 #include "tools/bundles/recover/dead_process.h"
 #include "tools/bundles/store/access.h"
+#include "tools/bundles/store/bundles.h"
 #include "tools/recording/reading/recording.h"
 #include "tools/service/ship/ledger.h"
 
@@ -30,7 +31,7 @@ constexpr auto kTimeout = 6min;
 constexpr std::chrono::milliseconds kSpread = 5s;
 // A process that could not get memory mostly ends soon, and its row says how.
 constexpr auto kAwaitEnd = 5s;
-constexpr unsigned kTriesToRead = 5;
+constexpr unsigned kTriesToRead = 3;
 
 bool is_complete_bundle(const fs::path& path) {
   std::error_code error;
@@ -40,8 +41,10 @@ bool is_complete_bundle(const fs::path& path) {
 
 }  // namespace
 
-Shipper::Shipper(ShipSettings settings, std::set<fs::path> directories)
-    : settings_(std::move(settings)), directories_(std::move(directories)) {
+Shipper::Shipper(ShipSettings settings, const std::set<fs::path>& directories)
+    : settings_(std::move(settings)) {
+  for (const fs::path& directory : directories)
+    directories_.insert(bundles::absolute_directory(directory));
   refresh();
 }
 
@@ -50,24 +53,21 @@ Shipper::Shipper(ShipSettings settings, std::set<fs::path> directories)
 void Shipper::on_found(const bundles::Session& session, bool) try {
   if (session.unfinished) return;
   const std::string directory = bundles::dump_directory_of(recording::Recording{session.path});
-  if (!directory.empty()) directories_.insert(fs::path{directory}.lexically_normal());
+  if (!directory.empty()) directories_.insert(bundles::absolute_directory(directory));
 } catch (const Error&) {
   // Deleted by its own process.
 }
 
-void Shipper::add_directory_of(const fs::path& bundle) {
-  if (bundle.empty()) return;
-  directories_.insert(bundle.parent_path().lexically_normal());
+void Shipper::on_bundle(const fs::path& bundle) {
+  if (!bundle.empty()) directories_.insert(bundles::absolute_directory(bundle.parent_path()));
   refresh();
 }
 
 void Shipper::on_gone(const fs::path&, const bundles::RecoveryResult* recovered) {
-  if (recovered != nullptr) add_directory_of(recovered->bundle);
+  on_bundle(recovered != nullptr ? recovered->bundle : fs::path{});
 }
 
-void Shipper::on_memory_pressure(const fs::path&, const fs::path& bundle) {
-  add_directory_of(bundle);
-}
+void Shipper::on_memory_pressure(const fs::path&, const fs::path& bundle) { on_bundle(bundle); }
 
 void Shipper::refresh() {
   std::map<Shipment, Attempts> found;
@@ -90,8 +90,12 @@ void Shipper::find_shipments(const fs::path& directory, std::map<Shipment, Attem
     const auto add = [&](Shipment::Part part) {
       const Shipment shipment{part, path};
       const auto known = waiting_.find(shipment);
-      found.emplace(shipment,
-                    known != waiting_.end() ? known->second : Attempts{0, first_try(shipment)});
+      Attempts attempts =
+          known != waiting_.end() ? known->second : Attempts{0, first_try(shipment)};
+      // Its process may have ended meanwhile.
+      if (part == Shipment::Part::row && attempts.failed == 0)
+        attempts.next = std::min(attempts.next, first_try(shipment));
+      found.emplace(shipment, attempts);
     };
     if (!arrived.final_row && (!arrived.plan || !awaits_end(path))) add(Shipment::Part::row);
     if (arrived.awaits_raw()) add(Shipment::Part::raw);

@@ -29,7 +29,7 @@ namespace oomrec::tools::service {
 
 class Shipper : public Listener, public PollClient {
  public:
-  Shipper(ShipSettings settings, std::set<std::filesystem::path> directories);
+  Shipper(ShipSettings settings, const std::set<std::filesystem::path>& directories);
 
   const ShipFigures& figures() const { return figures_; }
   // `callback` runs after a change of the figures.
@@ -62,7 +62,7 @@ class Shipper : public Listener, public PollClient {
     std::unique_ptr<bundles::ScratchDirectory> scratch = {};
   };
 
-  void add_directory_of(const std::filesystem::path& bundle);
+  void on_bundle(const std::filesystem::path& bundle);
   void refresh();
   void find_shipments(const std::filesystem::path& directory, std::map<Shipment, Attempts>& found);
   Clock::time_point first_try(const Shipment& shipment);

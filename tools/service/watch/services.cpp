@@ -15,9 +15,6 @@
 namespace oomrec::tools::service {
 namespace {
 
-// Kubernetes and Docker kill after 30 s and 10 s, systemd after 90 s.
-constexpr std::chrono::seconds kLongestFinish{20};
-
 std::vector<Notifier> notifiers_for(const ServiceOptions& options, const Environment& environment) {
   std::vector<Notifier> notifiers;
   if (!options.alert_exec.empty())
@@ -40,7 +37,7 @@ std::set<std::filesystem::path> directories_of_bundles(const WatchedDirectories&
 
 Services::Services(const ServiceOptions& options, const WatchedDirectories& directories,
                    const Environment& environment, const Watcher::Report& report, Watcher& watcher)
-    : registry_(directories) {
+    : ship_timeout_(options.ship.timeout_s), registry_(directories) {
   const auto page_since = [this](std::optional<Watcher::Clock::time_point> last_scrape) {
     registry_.sample();
     const ShipFigures* const shipped = shipper_ ? &shipper_->figures() : nullptr;
@@ -75,7 +72,7 @@ Services::Services(const ServiceOptions& options, const WatchedDirectories& dire
 
 void Services::finish() {
   if (!shipper_) return;
-  const std::size_t left = shipper_->empty(Watcher::Clock::now() + kLongestFinish);
+  const std::size_t left = shipper_->empty(Watcher::Clock::now() + ship_timeout_);
   if (left != 0)
     remark(fmt::format("--ship: {} left; the next watch or oomrec recover --ship sends {}",
                        plural(left, "bundle is", "bundles are"), left == 1 ? "it" : "them"));

@@ -2,6 +2,7 @@
 // alerts, and the shipping of bundles.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -36,10 +37,11 @@ class Services {
   Services(const ServiceOptions& options, const WatchedDirectories& directories,
            const Environment& environment, const Watcher::Report& report, Watcher& watcher);
 
-  // Call after the watcher's run(): ships what is left, for at most 20 s.
+  // Call after the watcher's run(): ships what is left.
   void finish();
 
  private:
+  const std::chrono::seconds ship_timeout_;
   ProcessRegistry registry_;
   std::optional<MetricsServer> server_;
   std::optional<Textfile> textfile_;
