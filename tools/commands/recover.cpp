@@ -55,10 +55,9 @@ int recover_command(const Words& words) {
                       "nobody saw for a day. Bundles go to each program's own dump directory.",
                       kExamples};
   bool json = false;
-  arguments.flag(
-      "--json", json,
-      "print {\"schema_version\", \"bundles\": [PATH…], \"removed\": N, \"left\": N}, with "
-      "--ship also \"unshipped\"");
+  arguments.flag("--json", json,
+                 "print {\"schema_version\", \"bundles\": [PATH…], \"removed\": N, \"left\": N, "
+                 "\"unshipped\": N}");
   bool unknown = false;
   arguments.flag("--unknown", unknown,
                  "also of processes of 16 MiB or more about whose end nothing is known");
@@ -91,11 +90,12 @@ int recover_command(const Words& words) {
       });
   std::optional<std::size_t> unshipped;
   if (shipping.wants_any()) unshipped = ship(shipping, made);
-  if (json) {
-    Json result = {{"schema_version", 1}, {"bundles", made}, {"removed", removed}, {"left", left}};
-    if (unshipped) result["unshipped"] = *unshipped;
-    print_json(result);
-  }
+  if (json)
+    print_json({{"schema_version", 1},
+                {"bundles", made},
+                {"removed", removed},
+                {"left", left},
+                {"unshipped", unshipped ? Json(*unshipped) : Json(nullptr)}});
   if (lists && removed != 0) {
     fmt::print("{} that held nothing of note {} removed\n",
                plural(removed, "recording", "recordings"), removed == 1 ? "was" : "were");
