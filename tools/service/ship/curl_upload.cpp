@@ -30,11 +30,10 @@ std::string option(std::string_view name, std::string_view value) {
 }
 
 std::string configuration(const Upload& upload) {
-  std::string text = option("url", upload.url) + option("request", "PUT") +
-                     option("data-binary", "@" + upload.file.string()) +
+  // Not "data": curl 7.88 signs such a request wrongly.
+  std::string text = option("url", upload.url) + option("upload-file", upload.file.string()) +
                      option("header", "Content-Type: application/octet-stream") +
-                     option("header", "If-None-Match: *") +
-                     option("header", "Expect:");  // or curl waits a second for large ones
+                     option("header", "If-None-Match: *") + option("expect100-timeout", "0.1");
   if (upload.credentials == nullptr) return text;
   const Credentials& key = *upload.credentials;
   text += option("aws-sigv4", fmt::format("aws:amz:{}:s3", upload.region)) +
