@@ -61,6 +61,8 @@ class Store:
             request.rfile.read(length // 2)
             return self._hang_up(request)
         body = request.rfile.read(length)
+        if len(body) < length:
+            return self._hang_up(request)  # the client is gone, and with it the rest
         status = answer if isinstance(answer, int) else self.put(name, body, request.headers)
         if answer == "lost":
             return self._hang_up(request)
@@ -193,14 +195,13 @@ class SeaweedFS:
                 *(
                     "curl",
                     "-s",
-                    "-o",
-                    os.devnull,
                     "-w",
                     "%{http_code}",
                     "--user",
                     f"{key}:{secret}",
                 ),
                 *("--aws-sigv4", "aws:amz:us-east-1:s3", *words, self.endpoint + path),
+                *(() if "-o" in words else ("-o", os.devnull)),
             ],
             capture_output=True,
             text=True,

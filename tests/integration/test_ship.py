@@ -321,17 +321,19 @@ def test_a_damaged_bundle_holds_up_no_other(oomrec, preload, spool, tmp_path):
 
 
 def test_retention_deletes_what_is_shipped(oomrec, preload, spool, die, tmp_path):
+    recover = ("recover", "--unknown")
+    bound = {"OOMREC_MAX_DUMPS": "3"}
     kept = spool(2)
     assert oomrec("recover", "--ship", f"file://{tmp_path}/store").exit_code == 0
-    die(OOMREC_MAX_DUMPS="3")
-    die(OOMREC_MAX_DUMPS="3")  # the older of the shipped ones makes room
-    assert oomrec("recover", "--unknown").exit_code == 0
+    for _ in range(2):  # the older of the shipped ones makes room
+        die()
+        assert oomrec(*recover, env=bound).exit_code == 0
     left = bundles(preload)
     assert len(left) == 3 and kept[0] not in left and kept[1] in left
-    (preload.dump_dir / ".shipped").write_text(f"{left[-1].name} shipped\n")
-    die(OOMREC_MAX_DUMPS="3")
-    assert oomrec("recover", "--unknown").exit_code == 0
-    assert left[-1] not in bundles(preload) and kept[1] in bundles(preload)
+    (preload.dump_dir / ".shipped").write_text(f"{left[1].name} shipped\n")
+    die()
+    assert oomrec(*recover, env=bound).exit_code == 0
+    assert left[1] not in bundles(preload) and kept[1] in bundles(preload)
 
 
 # --- secrets ---------------------------------------------------------------------------------------
