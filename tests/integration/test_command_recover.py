@@ -148,7 +148,7 @@ def test_a_killed_program_without_a_trace_gets_a_bundle_if_asked(preload, oomrec
         "oomrec recover --unknown makes a bundle of it\n"
     )
     assert oomrec("recover", "--json").json() == {
-        "schema_version": 1, "bundles": [], "removed": 0, "left": 1,
+        "schema_version": 1, "bundles": [], "removed": 0, "left": 1, "unshipped": None,
     }  # fmt: skip
     assert len(sessions_in(preload)) == 1 and unasked.bundles() == run.bundles()
     advice = oomrec("show", env={"OOMREC_DUMP_DIR": "elsewhere"}).stderr
@@ -308,6 +308,7 @@ def test_a_process_killed_at_start_is_listed_and_removed(preload, oomrec, comman
             "bundles": [],
             "removed": 1,
             "left": 0,
+            "unshipped": None,
         }
     assert sessions_in(preload) == [] and run.bundles() == []
 
