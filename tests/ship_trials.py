@@ -57,6 +57,7 @@ class Setting:
             "OOMREC_SESSION_DIR": str(directory / "sessions"),
             "OOMREC_MAX_DUMPS": "0",
             "OOMREC_MAX_TOTAL_MB": "0",
+            "OOMREC_WARN": "0",  # no bundle before the death
             "XDG_CACHE_HOME": str(directory / "cache"),
             "MEMORY_PRESSURE_WATCH": "/dev/null",
             "TMPDIR": str(directory),
