@@ -21,10 +21,10 @@ inline constexpr std::string_view kNoRaw = "-";
 
 // What the row of a bundle decided for the rest of it.
 struct Plan {
-  std::string day;        // of the death, "2026-11-30"
-  std::string stem;       // of its objects' names
-  std::string raw;        // the suffix of the archive, such as "tar.zst"; kNoRaw: there is none
-  std::string signature;  // percent-encoded
+  std::string day;          // of the death, "2026-11-30"
+  std::string stem;         // of its objects' names
+  std::string raw{kNoRaw};  // the suffix of the archive, such as "tar.zst"; kNoRaw: there is none
+  std::string signature;    // percent-encoded
 
   bool has_raw() const { return raw != kNoRaw; }
   std::string raw_key() const;  // "raw/day=2026-11-30/STEM.tar.zst"

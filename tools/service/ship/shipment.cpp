@@ -115,7 +115,6 @@ class Shipping {
     // The bundle's name is unique in its directory, the death's in the store.
     plan.stem = fmt::format("{}-{}-{}", host_of(row), name, text_of(row, "death_id").value_or(""));
     plan.signature = percent_encoded(text_of(row, "signature").value_or("unknown"));
-    plan.raw = std::string{kNoRaw};
     if (settings_.raw_bundles == 0) return plan;
     const Spent today = spent(plan, directories_);
     if (today.of_signature < settings_.raw_bundles && today.bytes < kMostBytesADay)

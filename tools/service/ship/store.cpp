@@ -93,9 +93,11 @@ Put put_to_template(const std::string& url) {
     throw Error{Exit::bad_input, "the URL of --ship does not say where the object's name goes",
                 "Write {name} in its path: https://HOST/PATH/{name}?SIGNATURE"};
   return [url](const std::string& name, const fs::path& file) {
-    std::string address = url;
-    address.replace(address.find(kNameInUrl), kNameInUrl.size(), percent_encoded(name));
-    return upload({.url = address, .file = file, .name = name});
+    const std::size_t at = url.find(kNameInUrl);
+    return upload({.url = fmt::format("{}{}{}", url.substr(0, at), percent_encoded(name),
+                                      url.substr(at + kNameInUrl.size())),
+                   .file = file,
+                   .name = name});
   };
 }
 
