@@ -33,9 +33,9 @@ struct Verdict {
 // What a verdict explains. `end`, `health` and `child` are null if the recording has them.
 struct Event {
   Trigger trigger = Trigger::none;
-  std::uint32_t failure = 0;  // entry; 0: no allocation failed, or that is not the reason
-  std::string_view reason;    // the words given with a request
-  std::string_view outcome;   // of the process, as in metadata.json
+  std::uint32_t failure = 0;      // entry; 0: no allocation failed, or that is not the reason
+  std::string_view reason = {};   // the words given with a request
+  std::string_view outcome = {};  // of the process, as in metadata.json
   const session::EndEvidence* end = nullptr;   // evidence about its end
   const session::Health* health = nullptr;     // its last reading
   const session::ChildDeath* child = nullptr;  // the worker whose death ended it

@@ -60,7 +60,7 @@ int export_command(const Words& words) {
   ExportOptions options;
   arguments.positionals(
       "BUNDLE", options.named,
-      std::string{bundles::kReadable} + "; with --format row several, and directories of bundles");
+      fmt::format("{}; with --format row several, and directories of bundles", bundles::kReadable));
   options.add_options_to(arguments);
   arguments.choice("--format", "FORMAT", options.format, views::format_names(),
                    "the format to write");
