@@ -96,7 +96,7 @@ def mapped_mib(start, *command) -> float:
     return pages * os.sysconf("SC_PAGESIZE") / (1 << 20)
 
 
-@pytest.mark.parametrize("mode, native, of_python", [("sampled", 5.2, 6), ("exact", 5.7, 7.2)])
+@pytest.mark.parametrize("mode, native, of_python", [("sampled", 5.3, 6.1), ("exact", 5.8, 7.3)])
 def test_address_space_of_the_recorder(preload, plain, python, mode, native, of_python):
     """Of a limit of 64 MiB about a tenth."""
     script = [python(), "-c", "print(open('/proc/self/statm').read())"]

@@ -42,7 +42,8 @@ def assert_true_to_marks(recording: dict) -> int:
     """Each checkpoint agrees with the marks around it. Returns the number of checkpoints.
 
     A checkpoint's time is from the coarse clock, some milliseconds late, and a mark comes before
-    its step. So it may belong to any of three steps.
+    its step. So it may belong to any of three steps; on a busy machine its thread may wait between the
+    time and the figures, while the others make one step more.
     """
     times = [mark["time_ns"] for mark in recording["marks"]]
     truth = [tuple(map(int, mark["text"].split())) for mark in recording["marks"]]
@@ -56,7 +57,7 @@ def assert_true_to_marks(recording: dict) -> int:
             continue
         held = checkpoint["held"]
         grown, sawn = (held.get(name, 0) / MIB for name in ("grow", "saw"))
-        assert min(n for n, _ in near) - 0.1 <= grown <= max(n for n, _ in near) + 0.1, checkpoint
+        assert min(n for n, _ in near) - 0.1 <= grown <= max(n for n, _ in near) + 1.1, checkpoint
         counts = [n for _, n in near]
         emptied = counts != sorted(counts)
         assert (0 if emptied else min(counts) - 0.1) <= sawn <= max(counts) + 1.1, checkpoint

@@ -74,14 +74,14 @@ std::string Labels::column(std::string_view name) const {
 }
 
 Json Labels::others(std::size_t most) const {
+  const auto has_column = [](std::string_view key) {
+    return std::any_of(std::begin(kColumns), std::end(kColumns), [&](const Column& column) {
+      return std::find(column.labels.begin(), column.labels.end(), key) != column.labels.end();
+    });
+  };
   Json others = Json::object();
-  for (const auto& [key, value] : labels_) {
-    const bool has_column =
-        std::any_of(std::begin(kColumns), std::end(kColumns), [&](const Column& column) {
-          return std::find(column.labels.begin(), column.labels.end(), key) != column.labels.end();
-        });
-    if (!has_column && others.size() < most) others[key] = value;
-  }
+  for (const auto& [key, value] : labels_)
+    if (!has_column(key) && others.size() < most) others[key] = value;
   return others;
 }
 
