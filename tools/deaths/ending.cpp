@@ -1,10 +1,16 @@
 #include "tools/deaths/ending.h"
 
+#include <fmt/format.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "common/bundle/bundle.h"
+#include "common/system/files.h"
+#include "common/system/text.h"
+#include "tools/base/text.h"
 #include "tools/deaths/evidence.h"
 
 namespace oomrec::tools::deaths {
@@ -31,6 +37,21 @@ Ending observed_ending(const session::Header& header, const DeathObservation& ob
 std::string Ending::outcome_text() const {
   char buffer[32];
   return std::string{bundle::outcome_text(outcome, value, buffer)};
+}
+
+std::optional<int> status_of_zombie(pid_t pid, std::uint64_t start_ticks) {
+  const std::string path = fmt::format("{}/{}/stat", system::g_roots.proc, pid);
+  char buffer[1024];
+  const long bytes = system::read_file(path.c_str(), buffer, sizeof buffer);
+  if (bytes <= 0) return std::nullopt;
+  std::string_view text{buffer, static_cast<std::size_t>(bytes)};
+  text.remove_prefix(std::min(text.rfind(')') + 2, text.size()));  // its name may hold blanks
+  const std::vector<std::string_view> fields = split(text, ' ');   // from the third on
+  constexpr std::size_t kStart = 22 - 3, kStatus = 52 - 3;
+  if (fields.size() <= kStatus || fields[0] != "Z" ||
+      system::number_in(fields[kStart]) != start_ticks)
+    return std::nullopt;
+  return static_cast<int>(system::number_in(fields[kStatus]));
 }
 
 Ending ending_of(const session::View& view, const DeathObservation& observed) {

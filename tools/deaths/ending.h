@@ -2,7 +2,10 @@
 // its death.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "common/session/view.h"
@@ -25,6 +28,11 @@ struct Ending {
   // As in metadata.json.
   std::string outcome_text() const;
 };
+
+// How the kernel will report the end of a process that its parent has not waited for, and perhaps
+// never will: as wait() would return it. Empty: it is no zombie. Of another user's the kernel may
+// say 0.
+std::optional<int> status_of_zombie(pid_t pid, std::uint64_t start_ticks);
 
 // For a process that is gone. If it was killed, reads the kernel's log.
 Ending ending_of(const session::View& view, const DeathObservation& observed);

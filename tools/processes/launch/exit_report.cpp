@@ -364,22 +364,6 @@ void report_failed_start(const std::vector<fs::path>& directories, const Ended& 
   if (!line.empty()) remark(line);
 }
 
-// How the kernel will report the end of a process that was not waited for yet.
-std::optional<int> status_of_zombie(pid_t pid, std::uint64_t start_ticks) {
-  const std::string path = fmt::format("{}/{}/stat", system::g_roots.proc, pid);
-  char buffer[1024];
-  const long bytes = system::read_file(path.c_str(), buffer, sizeof buffer);
-  if (bytes <= 0) return std::nullopt;
-  std::string_view text{buffer, static_cast<std::size_t>(bytes)};
-  text.remove_prefix(std::min(text.rfind(')') + 2, text.size()));  // its name may hold blanks
-  const std::vector<std::string_view> fields = split(text, ' ');   // from the third on
-  constexpr std::size_t kStart = 22 - 3, kStatus = 52 - 3;
-  if (fields.size() <= kStatus || fields[0] != "Z" ||
-      system::number_in(fields[kStart]) != start_ticks)
-    return std::nullopt;
-  return static_cast<int>(system::number_in(fields[kStatus]));
-}
-
 // Whether a process that its parent has not waited for may be reported: what a kill or a crash is
 // can be told from its signal. A parent that ends its workers by another one waits for them, too.
 bool is_telling(int wait_status) {
@@ -399,7 +383,7 @@ bool is_reportable(const bundles::Session& session, std::optional<int>& wait_sta
   if (!is_visible || kill(session.pid, 0) != 0 ||
       system::start_ticks(session.pid) > session.start_ticks)
     return true;
-  wait_status = status_of_zombie(session.pid, session.start_ticks);
+  wait_status = deaths::status_of_zombie(session.pid, session.start_ticks);
   return wait_status && is_telling(*wait_status);
 }
 

@@ -5,18 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
-#include <string>
 #include <thread>
 
 #include "common/system/files.h"
-#include "common/system/text.h"
+#include "tools/deaths/ending.h"
 
 namespace oomrec::tools::service {
 namespace {
@@ -42,23 +36,6 @@ bool read_info(int descriptor, PidfdInfo& info) {
   info = {};
   info.mask = kInfoExit;
   return std::getenv("OOMREC_NO_PIDFD_INFO") == nullptr && ioctl(descriptor, kGetInfo, &info) == 0;
-}
-
-// The status of a process for which its parent has not waited, perhaps never will: /proc/PID/stat
-// has it for its own user. 0: of an exit with 0, or not known.
-int unreaped_status(pid_t process, std::uint64_t start_ticks) {
-  std::ifstream file{fmt::format("{}/{}/stat", system::g_roots.proc, process)};
-  std::string text;
-  std::getline(file, text);
-  std::istringstream fields{text.substr(std::min(text.size(), text.rfind(')') + 1))};
-  constexpr unsigned kState = 3, kStart = 22, kExitCode = 52;  // as in proc(5), from 1
-  std::string field;
-  for (unsigned at = kState; at <= kExitCode && fields >> field; ++at) {
-    if (at == kState && field != "Z") return 0;
-    if (at == kStart && system::number_in(field) != start_ticks) return 0;
-    if (at == kExitCode) return static_cast<int>(system::number_in(field));
-  }
-  return 0;
 }
 
 bool has_exit_code(const PidfdInfo& info) { return (info.mask & kInfoExit) != 0; }
@@ -91,7 +68,10 @@ bool ProcessEnd::has_wait_status() {
 std::optional<int> ProcessEnd::wait_status() const {
   PidfdInfo info;
   for (int read = 0; read < kReads; ++read) {
-    if (const int status = unreaped_status(process_, start_ticks_); status != 0) return status;
+    // 0 may mean that the kernel hides the status.
+    if (const auto status = deaths::status_of_zombie(process_, start_ticks_);
+        status.value_or(0) != 0)
+      return status;
     if (!read_info(descriptor_, info)) return {};
     if (has_exit_code(info)) return info.exit_code;
     std::this_thread::sleep_for(kBetweenReads);
