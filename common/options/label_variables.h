@@ -2,7 +2,7 @@
 // service, job and release. docs/commands/export.md shows them to users.
 //
 // Users send bundles to other people, so of OTEL_RESOURCE_ATTRIBUTES only attributes that name a
-// place or a release are kept. OOMREC_LABELS is ours: whoever sets it means its labels to be kept.
+// place or a release are kept. OOMREC_LABELS is set for this alone, so all its labels are kept.
 #pragma once
 
 #include <algorithm>

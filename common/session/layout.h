@@ -135,7 +135,10 @@ struct Rank {
   u32 local_rank;
   u32 world_size;
   StringId job;
-  u32 reserved;
+  // Of any process, from common/options/label_variables.h: one string, "key=value" after
+  // "key=value" with NULs between them, in order of precedence. Here and not in environment.json,
+  // which has no variables of a process that was killed. 0: none, as by every older release.
+  StringId process_labels;
 };
 static_assert(sizeof(Rank) == 24 && offsetof(Rank, job) == 16);
 

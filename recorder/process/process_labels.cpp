@@ -1,7 +1,6 @@
 #include "recorder/process/process_labels.h"
 
 #include "common/options/label_variables.h"
-#include "common/session/process_labels.h"
 #include "common/session/secrets.h"
 #include "common/system/text.h"
 #include "recorder/process/environment.h"
@@ -65,8 +64,7 @@ void store_process_labels(const char* const* environment) noexcept {
 
 void describe_process_labels(InHook hook) noexcept {
   const std::string_view labels{g_labels, g_labels_bytes};
-  session::set_process_labels(session::g_session.header(),
-                              session::g_session.add_string(hook, labels));
+  session::g_session.header().rank.process_labels = session::g_session.add_string(hook, labels);
 }
 
 }  // namespace oomrec::recorder

@@ -62,8 +62,8 @@ void store_rank(const char* const* environment) noexcept {
 void describe_rank(InHook hook) noexcept {
   const RankFacts& facts = g_rank.facts;
   const session::StringId job = session::g_session.add_string(hook, facts.job);
-  session::g_session.header().rank = {facts.known,      facts.rank, facts.local_rank,
-                                      facts.world_size, job,        0};
+  session::Rank& rank = session::g_session.header().rank;
+  rank = {facts.known, facts.rank, facts.local_rank, facts.world_size, job, rank.process_labels};
 }
 
 }  // namespace oomrec::recorder

@@ -135,6 +135,11 @@ std::string printable(std::string_view text) {
   return safe;
 }
 
+std::string printable_prefix(std::string_view text, std::size_t most_bytes) {
+  const std::string safe = printable(text);
+  return safe.substr(0, utf8_prefix(std::string_view{safe}.substr(0, most_bytes)));
+}
+
 std::string with_controls_escaped(std::string json) {
   const auto is_escaped = [](char32_t point) { return is_control(point) && point != '\n'; };
   const auto special = std::find_if(json.begin(), json.end(), [&](char byte) {

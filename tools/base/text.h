@@ -37,6 +37,9 @@ bool is_cut_character(std::string_view text);
 // overrides become '?', invalid UTF-8 becomes U+FFFD.
 std::string printable(std::string_view text);
 
+// The same, in at most so many bytes, without half a character at the end.
+std::string printable_prefix(std::string_view text, std::size_t most_bytes);
+
 // Escapes the same characters in JSON as \uXXXX, which keeps its meaning; line breaks stay.
 std::string with_controls_escaped(std::string json);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "common/session/process_labels.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
 
@@ -43,22 +42,18 @@ std::string percent_decoded(std::string_view text) {
   return decoded;
 }
 
-std::string bounded(std::string_view text, std::size_t most) {
-  const std::string safe = printable(text);
-  return safe.substr(0, utf8_prefix(std::string_view{safe}.substr(0, most)));
-}
-
 }  // namespace
 
 Labels::Labels(const Source& source) {
   const recording::Recording& recording = *source.recording;
-  const std::string text = recording.text(session::process_labels_of(recording.header()));
+  const std::string text = recording.text(recording.header().rank.process_labels);
   if (text.empty()) return;
   for (const std::string_view label : split(text, '\0')) {
     const std::size_t equals = label.find('=');
     if (equals == label.npos) continue;
-    labels_.try_emplace(bounded(label.substr(0, equals), kMostKeyBytes),
-                        bounded(percent_decoded(label.substr(equals + 1)), kMostValueBytes));
+    labels_.try_emplace(
+        printable_prefix(label.substr(0, equals), kMostKeyBytes),
+        printable_prefix(percent_decoded(label.substr(equals + 1)), kMostValueBytes));
   }
 }
 

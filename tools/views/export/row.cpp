@@ -45,8 +45,7 @@ constexpr Bounds kBounds[] = {{bundles::kMostFrames, bundles::kMostHolders, 60, 
                               {3, 3, 10, 4}};
 
 Json text_json(std::string_view text, std::size_t most = kMostTextBytes) {
-  const std::string safe = printable(text);
-  return text_or_null(safe.substr(0, utf8_prefix(std::string_view{safe}.substr(0, most))));
+  return text_or_null(printable_prefix(text, most));
 }
 
 Json bytes_or_null(std::uint64_t bytes) { return bytes != 0 ? Json(bytes) : Json(nullptr); }
@@ -116,6 +115,8 @@ std::string_view ended_by(const Source& source, const verdict::Verdict& verdict)
   using session::UserKiller;
   static constexpr std::array<std::string_view, 8> kDaemons = {
       "", "systemd-oomd", "earlyoom", "kubelet", "parent", "lmkd", "nohang", "talos"};
+  static_assert(kDaemons.size() == static_cast<std::size_t>(UserKiller::informant),
+                "one for each, in the order of UserKiller");
   if (verdict::kind_of(verdict.code).cause == verdict::Cause::kernel) return "kernel";
   const session::EndLevels& levels =
       source.ending ? source.ending->evidence.levels : source.recording->header().end_levels;
