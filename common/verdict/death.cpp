@@ -159,10 +159,6 @@ void tell_limit(text::Text& text, const DeathFacts& facts, Certainty certainty) 
                                           : ", possibly for lack of memory: nothing excludes it");
 }
 
-void tell_end(text::Text& text, const DeathFacts& facts, std::string_view outcome) noexcept {
-  add_end(text, facts, outcome);
-}
-
 void tell_outside(text::Text& text, const DeathFacts& facts, std::string_view outcome) noexcept {
   add_end(text, facts, outcome);
   if (facts.has(session::kDeathEndedByLauncher))
@@ -229,15 +225,16 @@ constexpr Rule kRules[] = {
      [](text::Text& text, const DeathFacts&, std::string_view) noexcept {
        text.add(" was killed by the kernel on request (SysRq f), whatever memory was left");
      }},
-    {{"told", "whoever ended it said that memory was the reason", VerdictCode::user_space_oom_kill},
+    {{"reported_memory", "`oomrec ended` gave memory as the reason",
+      VerdictCode::user_space_oom_kill},
      [](const DeathFacts& facts) noexcept { return facts.has_informant() && may_be_sent(facts); },
      proven,
      add_user_space_kill},
     {{"exit", "it exited", VerdictCode::exited},
      [](const DeathFacts& facts) noexcept { return facts.exited; },
      proven,
-     tell_end},
-    {{"told_otherwise", "whoever ended it gave another reason", VerdictCode::killed_externally},
+     add_end},
+    {{"reported_other", "`oomrec ended` gave another reason", VerdictCode::killed_externally},
      [](const DeathFacts& facts) noexcept {
        return facts.has_other_reason() && !is_crash(facts.signal);
      },
@@ -280,7 +277,7 @@ constexpr Rule kRules[] = {
        return is_kill(facts.signal) && facts.has(session::kDeathEarlierBoot);
      },
      possible,
-     tell_end},
+     add_end},
     {{"near_limit", "SIGKILL or an unseen end near a limit, or when memory was short",
       VerdictCode::killed_near_limit},
      [](const DeathFacts& facts) noexcept {
@@ -301,7 +298,7 @@ constexpr Rule kRules[] = {
     {{"unseen", "SIGKILL or an unseen end, and nothing is known", VerdictCode::unknown},
      [](const DeathFacts& facts) noexcept { return is_kill(facts.signal); },
      possible,
-     tell_end},
+     add_end},
     {{"term", "SIGTERM near a limit, or when memory was short",
       VerdictCode::terminated_under_pressure},
      [](const DeathFacts& facts) noexcept {
@@ -400,8 +397,8 @@ void explain_death(Verdict& verdict, const session::View& view, const End& end,
   text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program);
   rule.tell(summary, facts, outcome);
-  const bool was_told = facts.killer() != Killer::none || facts.has_user_killer();
-  if (!was_told && !was_seen(facts, outcome)) summary.add("; nobody saw how");
+  const bool is_killer_named = facts.killer() != Killer::none || facts.has_user_killer();
+  if (!is_killer_named && !was_seen(facts, outcome)) summary.add("; nobody saw how");
   if (view.header().off_reason != 0) {
     summary.add("; it was not recorded");
   } else {

@@ -83,9 +83,9 @@ void explain_exception(Verdict& verdict, const Facts& facts) noexcept {
                 : "the program raised an exception for lack of memory; no request was refused");
 }
 
-// The failed request did not end the process. It becomes the last line of evidence; its own
-// evidence is dropped.
-void explain_kill(Verdict& verdict, const Facts& facts) noexcept {
+// If a request had failed, that did not end the process. It becomes the last line of evidence; its
+// own evidence is dropped.
+void explain_end(Verdict& verdict, const Facts& facts) noexcept {
   char refusal[sizeof verdict.summary];
   std::memcpy(refusal, verdict.summary, sizeof refusal);
   verdict.evidence_count = facts.kept_lines;
@@ -94,6 +94,10 @@ void explain_kill(Verdict& verdict, const Facts& facts) noexcept {
   explain_death(verdict, facts.view, facts.end, facts.event.outcome);
   if (refusal[0] != '\0')
     add_line(verdict, [&](text::Text& line) { line.add("before that, ").add(refusal); });
+}
+
+void explain_level(Verdict& verdict, const Facts& facts) noexcept {
+  explain_near_limit(verdict, facts.view, facts.health);
 }
 
 struct Rule {
@@ -123,9 +127,7 @@ constexpr Rule kRules[] = {
      [](Verdict& verdict, const Facts& facts) noexcept { explain_crash(verdict, facts.view); }},
     {{"near_limit", "it was near a limit, and lived", VerdictCode::near_limit},
      [](const Facts& facts) noexcept { return facts.trigger() == Trigger::near_limit; },
-     [](Verdict& verdict, const Facts& facts) noexcept {
-       explain_near_limit(verdict, facts.view, facts.health);
-     }},
+     explain_level},
     {{"pressure", "it waited for memory, and lived", VerdictCode::memory_pressure},
      [](const Facts& facts) noexcept { return facts.trigger() == Trigger::pressure; },
      [](Verdict& verdict, const Facts& facts) noexcept {
@@ -137,7 +139,7 @@ constexpr Rule kRules[] = {
        return facts.trigger() != Trigger::request &&
               (facts.shared_memory_full || facts.killed_by_kernel());
      },
-     explain_kill},
+     explain_end},
     {{"refusal", "a request failed", VerdictCode::unknown, true},
      [](const Facts& facts) noexcept { return facts.refused; },
      [](Verdict&, const Facts&) noexcept {}},
@@ -145,16 +147,12 @@ constexpr Rule kRules[] = {
      [](const Facts& facts) noexcept {
        return facts.simulated && facts.end.death.realtime_ns == 0 && facts.is_near_limit();
      },
-     [](Verdict& verdict, const Facts& facts) noexcept {
-       explain_near_limit(verdict, facts.view, facts.health);
-     }},
+     explain_level},
     {{"death", "it ended", VerdictCode::unknown, true},
      [](const Facts& facts) noexcept {
        return facts.trigger() == Trigger::killed || (facts.simulated && facts.has_ended());
      },
-     [](Verdict& verdict, const Facts& facts) noexcept {
-       explain_death(verdict, facts.view, facts.end, facts.event.outcome);
-     }},
+     explain_end},
     {{"request", "someone asked for a bundle", VerdictCode::requested},
      [](const Facts& facts) noexcept { return facts.trigger() == Trigger::request; },
      explain_request},
