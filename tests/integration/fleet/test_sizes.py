@@ -1,10 +1,13 @@
 """Needs and limits: the Kaplan-Meier estimator against hand-computed values, percentiles against numpy's."""
 
+import json
 import random
 
 import pytest
+from conftest import SOURCE
 from fleet_rows import GIB, MIB, life, line, row
 from oomrec.fleet._sizes import (
+    MORE_MEMORY_HELPS,
     Observation,
     kaplan_meier,
     percentile,
@@ -20,6 +23,11 @@ def lived(*needs, weight=1.0):
 
 def died(*needs):
     return [Observation(need, 1.0, False) for need in needs]
+
+
+def test_verdicts_that_more_memory_helps_are_verdicts():
+    schema = json.loads((SOURCE / "docs/schemas/definitions.json").read_text())
+    assert MORE_MEMORY_HELPS.issubset(schema["$defs"]["verdict_code"]["enum"])
 
 
 def test_kaplan_meier_by_hand():
