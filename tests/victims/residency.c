@@ -110,16 +110,21 @@ static void grow_block(size_t i) {
   memset((char*)blocks[0] + i * MIB / 2, 1, MIB / 2);
 }
 
+static pthread_barrier_t are_full;
 static void* deep(void* unused) {
   volatile char local[6 * MIB];
   memset((char*)local, 1, sizeof local);
+  pthread_barrier_wait(&are_full);
   pause();
   return local[0] ? unused : NULL;
 }
 static void many_stacks(void) {
+  enum { STACKS = 16 };
   pthread_t thread;
-  for (int i = 0; i < 16; ++i)
+  pthread_barrier_init(&are_full, NULL, STACKS + 1);
+  for (int i = 0; i < STACKS; ++i)
     if (pthread_create(&thread, NULL, deep, NULL) != 0) exit(2);
+  pthread_barrier_wait(&are_full);
 }
 
 static char* fill_last(void) {

@@ -32,9 +32,9 @@ TEST_CASE("what samples of forgotten stacks stand for still counts") {
   const auto total = totals(Space::heap);
   {
     Churn churn{0x1400'0000, 500, small_bytes};
-    churn.replace(scaled(8'000'000));
+    churn.replace(scaled(2'000'000));
   }
-  CHECK(forgotten_stacks() - before > scaled(30'000));
+  CHECK(forgotten_stacks() - before > scaled(7'500));
   const auto bytes =
       static_cast<double>(totals(Space::heap).allocated_bytes - total.allocated_bytes);
   const auto estimated = static_cast<double>(ever_allocated().bytes - ever.bytes);
@@ -113,7 +113,7 @@ TEST_CASE("sampling is coarser only while there is no memory") {
   CHECK(interval == 2 * coarse);
   {
     Churn churn{0x1500'0000, 500, [](std::uint32_t) { return 32 * kMiB; }};
-    churn.replace(scaled(400'000));
+    churn.replace(scaled(200'000));
   }
   CHECK(interval == finest);
   CHECK(session::g_session.header().interval_bytes == finest);
