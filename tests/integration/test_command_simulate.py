@@ -85,6 +85,12 @@ def test_settings_of_other_runs_do_not_apply(oomrec):
     assert oomrec.json("simulate", "data_limit", env=others)["kind"] == "data_limit"
 
 
+def test_settings_of_other_runs_write_no_further_bundle(oomrec):
+    others = {"OOMREC_WARN": "10", "OOMREC_DUMP_AT_EXIT": "1"}
+    simulated = oomrec("simulate", "soft_limit", env=others)
+    assert len(simulated.bundles()) == 1
+
+
 def test_bundles_of_real_deaths_are_not_pruned(oomrec, preload, victim):
     for _ in range(2):
         preload(victim("naive_malloc"))

@@ -7,6 +7,7 @@
 
 #include "tools/base/error.h"
 #include "tools/bundles/store/bundles.h"
+#include "tools/processes/launch/options.h"
 #include "tools/processes/launch/self.h"
 #include "tools/processes/simulate/scenario.h"
 
@@ -22,12 +23,13 @@ std::vector<std::string> run_options(const SimulatedKind& kind, const std::strin
   return options;
 }
 
-// Empty variables are unset to the library: only the options that the kind needs are in force.
+// Empty variables are unset to the library: only the options that the kind needs are in force, and
+// those that say where to write and which arguments to record.
 Settings environment_of(const std::optional<Scenario>& scenario) {
   Settings environment = {{"OOMREC_SIMULATED", "1"}};
-  for (const char* variable : {"OOMREC_LIMIT", "OOMREC_LIMIT_AS", "OOMREC_LIMIT_GPU", "OOMREC_FAIL",
-                               "OOMREC_ON_OOM", "OOMREC_ON_OOM_EXEC"})
-    environment.emplace_back(variable, "");
+  for (const OptionRow& row : option_rows())
+    if (row.type != OptionType::path && row.type != OptionType::arguments)
+      environment.emplace_back(row.variable, "");
   if (!scenario) return environment;
   const Settings files = scenario->environment();
   environment.insert(environment.end(), files.begin(), files.end());
