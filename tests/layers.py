@@ -1,7 +1,8 @@
 """The libraries of the tree and their declared dependencies, read from the meson.build files.
 
 A folder with sources has one library, `common_text_dep` for common/text; a file may include headers
-of its own folder and of those that its library names in `dependencies`, and no others.
+of its own folder and of those that its library names in `dependencies`, or its row in the table of
+common/ or tools/, and no others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ COMMENT = re.compile(r"#[^\n]*")
 LIBRARY = re.compile(r"\b(?:static_library|shared_library|executable)\(")
 # The folder of exported functions, which the root's shared library links.
 LIST = re.compile(r"\bshim_dependencies = \[([^\]]*)\]")
+# A row of a table: folder, sources, uses.
+ROW = re.compile(r"\['([\w/]+)',\s*\[[^\]]*\],\s*\[([^\]]*)\]\]")
 DEPENDENCY = re.compile(r"\b((?:common|recorder|shim|tools)(?:_\w+?)?)_dep\b")
 INCLUDE = re.compile(r'^#include "((?:common|recorder|shim|tools)(?:/[^"/]+)*)/[^"/]+"', re.M)
 ROOTS = ("common", "recorder", "shim", "tools")
@@ -42,13 +45,23 @@ def folders(root: Path) -> tuple[str, ...]:
 
 
 @cache
+def rows(root: Path, top: str) -> dict[str, set[str]]:
+    """The rows of the table of common/ or tools/, in their order: the libraries that each folder uses."""
+    build = root / top / "meson.build"
+    text = COMMENT.sub("", build.read_text(encoding="utf-8")) if build.is_file() else ""
+    return {match[1]: set(re.findall(r"\w+", match[2])) for match in ROW.finditer(text)}
+
+
+@cache
 def declared(root: Path, folder: str) -> set[str]:
     """The folders that a folder's libraries declare as dependencies."""
     build = root / folder / "meson.build"
     text = COMMENT.sub("", build.read_text(encoding="utf-8")) if build.is_file() else ""
+    top, _, below = folder.partition("/")
     names = {folder.replace("/", "_"): folder for folder in folders(root)}
     lists = [*calls(text, LIBRARY), *LIST.findall(text)]
     named = {match[1] for one in lists for match in DEPENDENCY.finditer(one)}
+    named |= rows(root, top).get(below, set())
     return {names[name] for name in named if name in names}
 
 

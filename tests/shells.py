@@ -39,8 +39,16 @@ setopt no_list_ambiguous no_beep
 """
 
 
+BUILD = Path(os.environ.get("OOMREC_TEST_BUILD", "build")).resolve()
+
+
 def environment(directory: Path, **more: str) -> dict[str, str]:
-    own = {"HOME": str(directory), "XDG_DATA_HOME": str(directory / "data"), **more}
+    own = {
+        "PATH": f"{BUILD}:{os.environ['PATH']}",
+        "HOME": str(directory),
+        "XDG_DATA_HOME": str(directory / "data"),
+        **more,
+    }
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OOMREC_")}
     return {**kept, **own}
 

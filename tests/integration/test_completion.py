@@ -63,6 +63,7 @@ def test_every_option_of_every_command_is_offered(oomrec, offered):
         ("oomrec run --limit 8G --mode ", {"sampled", "exact", "off"}),
         ("oomrec simulate soft", {"soft_limit"}),
         ("oomrec completion ", {"bash", "zsh", "fish"}),
+        ("oomrec fleet re", {"report", "regressed"}),
         ("oomrec ls oom_d", {"oom_dumps/"}),
         ("oomrec show ", {"oom_dumps/oom_cpu_one"}),
         ("oomrec run --dump-dir oom_d", {"oom_dumps/"}),

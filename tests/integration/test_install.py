@@ -1,5 +1,6 @@
 """`meson install`: the installed files, and that they work from there."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -73,43 +74,47 @@ def test_the_header_works_in_c_without_linking_the_library(installed, plain, tmp
     assert plain(installed / "bin" / "oomrec", "run", "--", program).stdout == "recorded\n"
 
 
-def man_page() -> str:
-    """The man page's source with its requests, without escapes."""
-    page = (SOURCE / "docs" / "man" / "oomrec.1").read_text()
-    return re.sub(r"\\f.", "", page).replace("\\-", "-").replace("\\ ", " ")
+@pytest.fixture(scope="module")
+def man_page(installed) -> str:
+    """The page as a terminal shows it, wide enough that no line is wrapped."""
+    page = installed / "share" / "man" / "man1" / "oomrec.1"
+    shown = subprocess.run(
+        ["man", "--warnings", "-l", page],
+        env={**os.environ, "MANWIDTH": "2000", "LC_ALL": "C.UTF-8", "MAN_KEEP_FORMATTING": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert shown.stderr == ""
+    return shown.stdout
 
 
-def test_the_man_page_names_every_option_variable_and_file():
-    page = man_page()
+@pytest.mark.needs_program("man")
+def test_the_man_page_names_every_option_variable_and_file(man_page):
     assert len(recording_options()) > 10
     for flag, variable in recording_options().items():
-        assert flag in page
-        assert variable in page
+        assert re.search(rf"^ +{flag}\b", man_page, re.M), flag
+        assert f"{variable}: " in man_page
     further = (SOURCE / "docs" / "options.md").read_text().partition("Further variables:")[2]
     for variable in re.findall(r"`([A-Z]\w+)`", further):
-        assert f"\n.B {variable}\n" in page
+        assert re.search(rf"^ +{variable}\b", man_page, re.M), variable
     bundle = (SOURCE / "docs" / "bundle-format.md").read_text()
     for file in re.findall(r"^ {6}(\w+\.\w+) ", bundle, re.M):
-        assert file in page.partition(".SH FILES")[2]
+        assert file in man_page.partition("\nFILES\n")[2]
 
 
-def test_the_man_page_agrees_with_the_help_of_every_command(oomrec):
-    """Each option is in its command's paragraph, or among the common ones."""
-    page = man_page()
-    paragraphs = page.partition(".SH COMMANDS")[2].partition(".SH OPTIONS OF RUN")[0]
-    common = paragraphs.partition(".SS Options of several commands")[2]
-    commands = oomrec("--help").stdout.partition("\nexamples:")[0]
-    names = re.findall(r"^  (\w+) ", commands, re.M)
-    assert len(names) >= 8
-    for name in names:
-        ends = r"(?=^\.TP\n\.BR? \w|^\.PP|\Z)"
-        of_several = r'(?:\w+ ", " )*'
-        found = re.search(rf"^\.B[IR]? {of_several}{name}\b.*?{ends}", paragraphs, re.M | re.S)
-        assert found, f"{name} is not in the man page"
-        help_page = oomrec(name, "--help").stdout.partition("\nexamples:")[0]
-        offered = set(re.findall(r"^  (--[\w-]+)", help_page, re.M))
-        listed = set(re.findall(r"^\.BI? (--[\w-]+)", found.group(), re.M))
-        assert listed <= offered, f"{name} has no {listed - offered}"
-        elsewhere = page.partition(".SH OPTIONS OF RUN")[2] if name == "run" else ""
-        missing = [option for option in offered - listed if option not in common + elsewhere]
-        assert not missing, f"{name}: {missing} are not in the man page"
+@pytest.mark.needs_program("man")
+def test_the_man_page_has_the_help_of_every_command(oomrec, man_page):
+    """Each option stands once below its command, or among those of several."""
+    commands = man_page.partition("\nCOMMANDS\n")[2]
+    of_command, _, common = commands.partition("Options of several commands\n")
+    starts = list(re.finditer(r"^ {7}(\w+) ", of_command, re.M))
+    found = {}
+    for start, end in zip(starts, [*starts[1:], None]):
+        found.setdefault(start[1], of_command[start.start() : end.start() if end else None])
+    for name in re.findall(r"^  (\w+) ", oomrec("--help").stdout.partition("\nexamples:")[0], re.M):
+        page = oomrec(name, "--help").stdout.partition("\nexamples:")[0]
+        for option in set(re.findall(r"^  (-[\w-]+)", page, re.M)) - {"--help"}:
+            listed = found[name] + common + man_page.partition("\nOPTIONS OF RUN\n")[2]
+            assert re.search(rf"^ +{option}\b", listed, re.M), f"{name} {option}"

@@ -183,15 +183,17 @@ void Arguments::positionals(const std::string& name, std::vector<std::string>& v
 }
 
 void Arguments::rest(const std::string& name, std::vector<std::string>& words,
-                     const std::string& help, const std::vector<std::string>& beginnings) {
+                     const std::string& help, const std::vector<std::string>& beginnings,
+                     const std::vector<std::string>& suggested) {
   state_->rest = &words;
   state_->rest_beginnings = beginnings;
-  state_->positionals.push_back({name, "", help});
+  state_->positionals.push_back({name, "", help, suggested});
 }
 
 bool Arguments::parse(const std::vector<std::string>& words, Exit bad_input) {
   if (listener_ != nullptr) {
-    *listener_ = {state_->rows, state_->positionals, state_->rest != nullptr, state_->repeated};
+    *listener_ = {state_->usage,       state_->summary,         state_->rows,
+                  state_->positionals, state_->rest != nullptr, state_->repeated};
     return false;
   }
   state_->bad_input = bad_input;

@@ -22,9 +22,10 @@ struct ArgumentRow {
 
 // What a subcommand accepts, except --help.
 struct ArgumentTable {
+  std::string usage, summary;
   std::vector<ArgumentRow> options;
   std::vector<ArgumentRow> positionals;
-  bool rest = false;      // the last positional starts another program's command line
+  bool rest = false;      // the last positional takes all words from there on
   bool repeated = false;  // the last positional may be given any number of times
 };
 
@@ -59,8 +60,10 @@ class Arguments {
 
   // `words` gets everything from the first word that is not a flag or is one of `beginnings`, or
   // everything after "--".
+  // `suggested`: if it is no other program's command line, what its first word may be.
   void rest(const std::string& name, std::vector<std::string>& words, const std::string& help,
-            const std::vector<std::string>& beginnings = {});
+            const std::vector<std::string>& beginnings = {},
+            const std::vector<std::string>& suggested = {});
 
   // False: it printed --help, or runs under table_of(). Throws Error with `bad_input` for a
   // mistake.

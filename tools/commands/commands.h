@@ -44,6 +44,7 @@ int lib_command(const Words& words);
 int simulate_command(const Words& words);
 int stress_command(const Words& words);
 int completion_command(const Words& words);
+int complete_command(const Words& words);  // asked by shells, in no list
 
 // As in docs/commands/README.md.
 enum class Group : std::uint8_t { record, read, other };

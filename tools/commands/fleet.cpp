@@ -1,5 +1,6 @@
 // `oomrec fleet`: becomes the Python package's oomrec.fleet, which explains many deaths together.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -45,8 +46,9 @@ int fleet_command(const Words& words) {
                       "lists an action's options.",
                       kExamples};
   Words rest;
-  arguments.rest("ACTION", rest,
-                 "top, new, regressed, show, sizes, report, gate, compact or reextract");
+  const Words actions = {"top",    "new",  "regressed", "show",     "sizes",
+                         "report", "gate", "compact",   "reextract"};
+  arguments.rest("ACTION", rest, fmt::format("one of {}", fmt::join(actions, ", ")), {}, actions);
   if (!arguments.parse(words)) return code(Exit::shown);
   const std::filesystem::path python = processes::find_python();
   if (python.empty()) {

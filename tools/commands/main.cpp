@@ -80,6 +80,7 @@ int dispatch(Words words, std::string& name) {
     fmt::print("oomrec {}\n", OOMREC_VERSION);
     return code(Exit::shown);
   }
+  if (words[0] == "__complete") return complete_command({words.begin() + 1, words.end()});
   if (words[0] == "help") words = {words[1], "--help"};
   const Command& command = command_of(words[0]);
   name = fmt::format("oomrec {}", command.name);
