@@ -101,12 +101,15 @@ bool describe(int dump_directory, const char* name, uid_t owner, Workspace& work
 
 static_assert(alignof(EpisodeBundle) <= 8);
 
-// The list of shipped bundles, from where its last MiB begins; < 0: there is none of this owner.
-int open_shipped(int dump_directory, uid_t owner) noexcept {
+// The list of shipped bundles, from where its last MiB begins; < 0: there is none of the owner of
+// this bundle, or it is so old that nobody ships any more.
+int open_shipped(int dump_directory, const struct stat& just_written) noexcept {
   constexpr off_t kMostBytes = 1 << 20;
+  constexpr time_t kWeek = time_t{7} * 24 * 3600;
   struct stat status;
   if (calls::stat_at(dump_directory, kShippedFile, status) != 0 || !S_ISREG(status.st_mode) ||
-      status.st_uid != owner)
+      status.st_uid != just_written.st_uid ||
+      status.st_mtim.tv_sec + kWeek < just_written.st_mtim.tv_sec)
     return -1;
   const int list = calls::open_at(dump_directory, kShippedFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (list >= 0 && status.st_size > kMostBytes)
@@ -115,9 +118,9 @@ int open_shipped(int dump_directory, uid_t owner) noexcept {
 }
 
 // Marks the bundles that the list does not say are shipped; without a list, none.
-void find_unshipped(int dump_directory, uid_t owner, std::span<StoredBundle> bundles,
-                    char* buffer) noexcept {
-  const int list = open_shipped(dump_directory, owner);
+void find_unshipped(int dump_directory, const struct stat& just_written,
+                    std::span<StoredBundle> bundles, char* buffer) noexcept {
+  const int list = open_shipped(dump_directory, just_written);
   if (list < 0) return;
   for (StoredBundle& bundle : bundles) bundle.is_unshipped = true;
   constexpr std::string_view kEnd = " shipped";
@@ -180,20 +183,25 @@ bool is_newer(const EpisodeBundle& one, const EpisodeBundle& other) noexcept {
 
 void select_removals(std::span<StoredBundle> bundles, const Bounds& bounds) noexcept {
   std::uint64_t count = 0;
+  std::uint64_t spooled = 0;
   std::uint64_t bytes = 0;
   const StoredBundle* newest = nullptr;
   for (const StoredBundle& bundle : bundles) {
     if (bundle.is_removed) continue;
-    ++count;
+    ++(bundle.is_unshipped ? spooled : count);
     bytes += bundle.bytes;
     if (newest == nullptr || is_newer(bundle.episode, newest->episode)) newest = &bundle;
   }
-  while ((bounds.bundles != 0 && count > bounds.bundles) ||
-         (bounds.bytes != 0 && bytes > bounds.bytes)) {
+  for (;;) {
+    const bool is_spool_full =
+        spooled > kMostSpooled || (bounds.bytes != 0 && bytes > bounds.bytes);
+    if (!is_spool_full && (bounds.bundles == 0 || count <= bounds.bundles)) return;
     StoredBundle* victim = nullptr;
     unsigned victim_rank = 0;
     for (StoredBundle& bundle : bundles) {
-      if (bundle.is_removed || bundle.just_written || &bundle == newest) continue;
+      if (bundle.is_removed || bundle.just_written || &bundle == newest ||
+          (bundle.is_unshipped && !is_spool_full))
+        continue;
       const unsigned rank = retention_rank(bundle, bundles);
       if (victim != nullptr &&
           (rank > victim_rank ||
@@ -204,7 +212,7 @@ void select_removals(std::span<StoredBundle> bundles, const Bounds& bounds) noex
     }
     if (victim == nullptr) return;
     victim->is_removed = true;
-    --count;
+    --(victim->is_unshipped ? spooled : count);
     bytes -= victim->bytes;
   }
 }
@@ -219,6 +227,7 @@ void enforce_bounds(int dump_directory, const char* written, const Bounds& bound
     static_assert(alignof(StoredBundle) <= 8);
     const std::span<StoredBundle> all{reinterpret_cast<StoredBundle*>(work.text),
                                       std::size(work.text) / sizeof(StoredBundle)};
+    static_assert(std::size(Workspace{}.text) / sizeof(StoredBundle) > kMostSpooled + 100);
     std::size_t found = 0;
     calls::for_each_entry(listing, work.json, kPart, [&](const char* name) {
       if (found == all.size() || !is_bundle_name(name)) return;
@@ -226,7 +235,7 @@ void enforce_bounds(int dump_directory, const char* written, const Bounds& bound
       all[found].just_written = std::strcmp(name, written) == 0;
       ++found;
     });
-    find_unshipped(dump_directory, just_written.st_uid, all.first(found), work.json);
+    find_unshipped(dump_directory, just_written, all.first(found), work.json);
     group(all.first(found), {work.sort, std::size(work.sort)});
     select_removals(all.first(found), bounds);
     for (const StoredBundle& bundle : all.first(found))

@@ -416,3 +416,35 @@ def test_quiet(preload, oomrec, victim):
     quiet = oomrec("recover", "--quiet", "--unknown")
     assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
     assert run.only_bundle()
+
+
+@pytest.mark.parametrize("way", ["never", "waits"])
+def test_a_reader_that_died_before_it_removed_the_recording_leaves_one_bundle(
+    preload, oomrec, victim, tmp_path, way
+):
+    """As if it had been killed: all is as it left it, and the recording is still there."""
+    log = tmp_path / "kernel.log"
+    oomrec.environment["OOMREC_KERNEL_LOG"] = str(log)
+    process = started(preload, victim, way)
+    report_oom_kill(log, process.pid, "dies")
+    process.kill()
+    process.wait()
+    (session,) = sessions_in(preload)
+    copy = shutil.copy2(session, tmp_path)
+    assert oomrec("recover").exit_code == 0
+    before = {path: path.read_bytes() for path in preload.dump_dir.rglob("*.json")}
+    assert not session.exists()
+    shutil.copy2(copy, session)
+    assert oomrec("recover").exit_code == 0
+    assert not session.exists()
+    assert {path: path.read_bytes() for path in preload.dump_dir.rglob("*.json")} == before
+
+
+def test_bundles_that_retention_deletes_again_are_counted(preload, oomrec, victim):
+    for _ in range(4):
+        killed(preload, victim, "never")
+    run = oomrec("recover", "--unknown", "--json", env={"OOMREC_MAX_DUMPS": "3"})
+    assert run.exit_code == 0
+    assert sorted(run.json()["bundles"]) == sorted(map(str, preload.dump_dir.glob("oom_*")))
+    assert len(run.json()["bundles"]) == 3
+    assert "1 of these bundles was deleted again" in run.stderr

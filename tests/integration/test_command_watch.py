@@ -147,15 +147,21 @@ def test_once_writes_bundles_for_dead_processes(preload, oomrec, victim):
     assert oomrec("watch", "--once").exit_code == 1
 
 
-def test_an_end_that_nobody_saw_is_left_only_by_a_single_pass(preload, oomrec, victim, watch):
+def test_an_end_that_nobody_saw_is_left_at_the_start(preload, oomrec, victim, watch):
     process = started(preload, victim)
     process.kill()
     process.wait()
     assert oomrec("watch", "--once").exit_code == 1
     (session,) = preload.session_dir.rglob("*.session")
-    watch()
-    wait_for(lambda: not session.exists())
-    assert finished_bundles(preload) == []
+    watching = watch()
+    other = started(preload, victim)
+    wait_for(lambda: watching.sees(other.pid))  # it has scanned once more
+    assert watching.stop().exit_code == 0
+    assert session.exists() and finished_bundles(preload) == []
+    assert oomrec("recover", "--unknown").exit_code == 0
+    (bundle,) = finished_bundles(preload)
+    assert oomrec.json("show", bundle)["process"]["pid"] == process.pid
+    assert other.poll() is None
 
 
 def started_elsewhere(preload, victim):

@@ -309,6 +309,48 @@ def test_a_killed_watch_ships_the_rest_later(oomrec, preload, die, store):
     assert len(archives(store.directory)) == 1
 
 
+def test_a_death_without_a_watch_arrives(oomrec, preload, die, tmp_path):
+    """Nobody saw how it ended. `oomrec recover` would leave it, and ask the user."""
+    die()
+    store = tmp_path / "store"
+    watching = Watch(oomrec, "--ship", f"file://{store}", **QUIET)
+    wait_for(lambda: rows(store))
+    assert watching.stop().exit_code == 0
+    check_store(store, bundles(preload))
+    (row,) = rows(store).values()
+    assert (row["verdict"], row["outcome"], row["kind"]) == ("unknown", "unknown", "death")
+    assert preload.sessions_left() == []
+
+
+def test_a_storm_is_not_lost_to_retention(oomrec, preload, die, store):
+    """Eight deaths while the store is down, in a directory for two bundles."""
+    words = ("--ship", BUCKET, "--ship-raw", "0", "--ship-timeout", "1")
+    bound = {"OOMREC_MAX_DUMPS": "2"}
+    watching = Watch(oomrec, *words, **aws(store.endpoint), **bound, **QUIET)
+    store.answers = [503] * 1000
+    for _ in range(8):
+        die(watching)
+    wait_for(lambda: len(bundles(preload)) == 8)
+    assert watching.stop().exit_code == 0
+    store.answers = []
+    assert oomrec("recover", "--ship", BUCKET, env=aws(store.endpoint)).exit_code == 0
+    check_store(store.directory, bundles(preload))
+    die()  # the bound holds again, for what is shipped
+    assert oomrec("recover", "--unknown", env=bound).exit_code == 0
+    assert len(bundles(preload)) == 3
+
+
+def test_what_one_recover_makes_and_ships_is_not_lost_to_retention(oomrec, preload, die, tmp_path):
+    """An epilog: there was no list of what is shipped before."""
+    for _ in range(8):
+        die()
+    store = tmp_path / "store"
+    words = ("recover", "--unknown", "--ship", f"file://{store}", "--ship-raw", "0")
+    assert oomrec(*words, env={"OOMREC_MAX_DUMPS": "2"}).exit_code == 0
+    check_store(store, bundles(preload))
+    assert len(rows(store)) == 8
+
+
 def test_a_damaged_bundle_holds_up_no_other(oomrec, preload, spool, tmp_path):
     first, second = spool(2)
     (first / "recording.oomrec").write_bytes(b"no recording")
@@ -322,7 +364,7 @@ def test_a_damaged_bundle_holds_up_no_other(oomrec, preload, spool, tmp_path):
 
 def test_retention_deletes_what_is_shipped(oomrec, preload, spool, die, tmp_path):
     recover = ("recover", "--unknown")
-    bound = {"OOMREC_MAX_DUMPS": "3"}
+    bound = {"OOMREC_MAX_DUMPS": "1"}
     kept = spool(2)
     assert oomrec("recover", "--ship", f"file://{tmp_path}/store").exit_code == 0
     for _ in range(2):  # the older of the shipped ones makes room
@@ -330,7 +372,9 @@ def test_retention_deletes_what_is_shipped(oomrec, preload, spool, die, tmp_path
         assert oomrec(*recover, env=bound).exit_code == 0
     left = bundles(preload)
     assert len(left) == 3 and kept[0] not in left and kept[1] in left
-    (preload.dump_dir / ".shipped").write_text(f"{left[1].name} shipped\n")
+    (preload.dump_dir / ".shipped").write_text(
+        "".join(f"{bundle.name} shipped\n" for bundle in left[1:])
+    )
     die()
     assert oomrec(*recover, env=bound).exit_code == 0
     assert left[1] not in bundles(preload) and kept[1] in bundles(preload)

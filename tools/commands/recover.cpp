@@ -12,6 +12,7 @@
 #include "tools/bundles/recover/orphans.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/commands/commands.h"
+#include "tools/service/ship/ledger.h"
 #include "tools/service/ship/options.h"
 #include "tools/service/ship/shipper.h"
 
@@ -23,6 +24,20 @@ constexpr const char* kExamples =
     "  OOMREC_SESSION_DIR=/data/oom oomrec recover\n"
     "  oomrec recover --quiet                in an epilog, which must not fail\n"
     "  oomrec recover --ship s3://oom/prod   and send what has not arrived yet to a store\n";
+
+// Without those that later ones have displaced, as retention has it.
+Json still_there(const Json& made) {
+  Json kept = Json::array();
+  for (const Json& bundle : made) {
+    std::error_code error;
+    if (std::filesystem::exists(bundle.text(), error)) kept.push_back(bundle);
+  }
+  if (const std::size_t gone = made.size() - kept.size(); gone != 0)
+    remark(fmt::format("{} deleted again: a dump directory keeps OOMREC_MAX_DUMPS bundles (5), of "
+                       "OOMREC_MAX_TOTAL_MB (256)",
+                       plural(gone, "of these bundles was", "of these bundles were")));
+  return kept;
+}
 
 // Where bundles are that have not arrived yet: with those of this run, which may be elsewhere.
 std::set<std::filesystem::path> spools(const Json& made) {
@@ -85,9 +100,11 @@ int recover_command(const Words& words) {
         if (recovered.action == bundles::RecoveryAction::unseen) ++left;
         if (!recovered.has_bundle()) return;
         made.push_back(recovered.bundle.string());
+        if (shipping.wants_any()) service::Ledger{recovered.bundle.parent_path()}.begin();
         if (lists)
           fmt::print("process {}: {}\n", session.pid, printable(recovered.bundle.string()));
       });
+  made = still_there(made);
   std::optional<std::size_t> unshipped;
   if (shipping.wants_any()) unshipped = ship(shipping, made);
   if (json)

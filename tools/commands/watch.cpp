@@ -95,7 +95,9 @@ int watch_command(const Words& words) {
     environment = {{"OOMREC_SESSION_DIR", directories.named_session.string()}};
   }
   check(options, arguments);
-  service::Watcher watcher{directories, print_line, {command, environment}};
+  const auto every_death =
+      options.ship.wants_any() ? service::EveryDeath::yes : service::EveryDeath::no;
+  service::Watcher watcher{directories, print_line, {command, environment}, every_death};
   if (once) return code(watcher.finalize_once() != 0 ? Exit::shown : Exit::nothing_found);
   std::optional<service::Services> services;
   if (options.wants_any()) services.emplace(options, directories, environment, print_line, watcher);

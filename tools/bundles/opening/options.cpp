@@ -46,7 +46,7 @@ void require_one_process(const Source& source, const std::string& what) {
 
 Source ReadOptions::open(const std::string& named) const {
   recording::use_debug_files({debug_directories, debuginfod});
-  const auto cache = no_cache ? nullptr : recording::CacheDirectory::of_user();
+  if (cache == nullptr && !no_cache) cache = recording::CacheDirectory::of_user();
   Source source = open_source(named, cache);
   if (!rank.empty()) source = open_source(bundle_of_rank(source, number_of_rank(rank)), cache);
   source.lines = std::make_unique<recording::SourceLines>(*source.recording, source_directory);

@@ -110,6 +110,7 @@ RecoveryResult make_bundle(const DeadProcess& process, const RecoverOptions& opt
   const bool is_death_due =
       (worker || is_notable_death(process, options.unknown)) && !is_death_recorded(process, own);
   if (has_unrecorded_event(process, own) || is_death_due) {
+    if (!own.with_end.empty()) return {RecoveryAction::completed, own.with_end, ""};
     if (options.before_bundle) options.before_bundle(process);
     return write_bundle_of(process, cause_of(process, trigger_of(process, own), worker));
   }

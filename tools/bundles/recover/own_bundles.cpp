@@ -30,7 +30,12 @@ bool may_still_write(const session::Header& process) {
 std::vector<BundleSummary> bundles_written_by(const DeadProcess& process) {
   const session::Header& header = process.recording.header();
   std::vector<BundleSummary> own;
-  for (BundleSummary& bundle : bundles_in({process.dump_directory})) {
+  std::vector<fs::path> directories{fs::path{process.dump_directory}.lexically_normal()};
+  // What could not be written there is beside the recording.
+  if (const fs::path beside = process.session_directory.lexically_normal();
+      beside != directories.front())
+    directories.push_back(beside);
+  for (BundleSummary& bundle : bundles_in(directories)) {
     if (bundle.pid != static_cast<std::uint64_t>(header.pid) || !is_own_bundle(bundle.path))
       continue;
     const recording::Recording recorded{recording_in(bundle.path)};
@@ -58,6 +63,17 @@ bool holds_failure(const BundleSummary& bundle) {
   return number_of(read_json(bundle.path, "metadata.json"), "failure").has_value();
 }
 
+// Whether a reader has made or completed it: what the process wrote itself awaits its end, unless
+// it crashed.
+bool has_end(const BundleSummary& bundle, const DeadProcess& process) {
+  if (bundle.awaits_outcome || bundle.outcome == name_of(OutcomeKind::recovered)) return false;
+  if (bundle.trigger == name_of(Trigger::killed)) return true;
+  if (bundle.trigger == name_of(Trigger::crash)) return process.crash_is_due();
+  const auto failure = number_of(read_json(bundle.path, "metadata.json"), "failure");
+  return failure && process.failed && *failure == process.failed->index &&
+         (process.ending.killed || !process.has_failure_in_bundle());
+}
+
 // The time of writing, on the session's clock.
 std::uint64_t monotonic_ns_of(const BundleSummary& bundle, const session::Header& header) {
   return header.start_monotonic_ns +
@@ -83,6 +99,7 @@ OwnBundles complete_own_bundles(const DeadProcess& process) {
   OwnBundles result;
   result.any = !own.empty();
   for (const BundleSummary& bundle : own) {
+    if (has_end(bundle, process)) result.with_end = bundle.path;
     if (!bundle.awaits_outcome) continue;
     if (!process.has_failure_in_bundle() || !holds_failure(bundle)) {
       complete_warning(bundle, process);

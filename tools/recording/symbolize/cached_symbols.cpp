@@ -6,6 +6,20 @@
 
 namespace oomrec::tools::recording {
 
+std::shared_ptr<CachedSymbols> CachedSymbols::open(
+    const std::string& path, std::span<const std::uint8_t> build_id,
+    const std::string& hexadecimal_build_id, const std::shared_ptr<const CacheDirectory>& cache) {
+  std::weak_ptr<CachedSymbols>* const open =
+      cache != nullptr ? &cache->open_modules()[hexadecimal_build_id + '\n' + path] : nullptr;
+  if (open != nullptr)
+    if (auto symbols = open->lock()) return symbols;
+  auto module = ModuleSymbols::open(path, build_id);
+  if (module == nullptr) return nullptr;
+  auto symbols = std::make_shared<CachedSymbols>(std::move(module), hexadecimal_build_id, cache);
+  if (open != nullptr) *open = symbols;
+  return symbols;
+}
+
 CachedSymbols::CachedSymbols(std::unique_ptr<ModuleSymbols> module, std::string_view build_id,
                              std::shared_ptr<const CacheDirectory> cache)
     : module_(std::move(module)), cache_(build_id.empty() ? nullptr : std::move(cache)) {

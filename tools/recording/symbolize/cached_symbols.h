@@ -4,8 +4,12 @@
 // debug files that are installed now: installing or fetching others invalidates it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tools/recording/symbolize/cache_directory.h"
 #include "tools/recording/symbolize/module_symbols.h"
@@ -15,6 +19,13 @@ namespace oomrec::tools::recording {
 
 class CachedSymbols {
  public:
+  // Those of the module at `path`, opened if no one else has them open; nullptr as for
+  // ModuleSymbols::open().
+  static std::shared_ptr<CachedSymbols> open(const std::string& path,
+                                             std::span<const std::uint8_t> build_id,
+                                             const std::string& hexadecimal_build_id,
+                                             const std::shared_ptr<const CacheDirectory>& cache);
+
   // `build_id` in hexadecimal. Without one, or without a cache (nullptr), nothing is cached.
   CachedSymbols(std::unique_ptr<ModuleSymbols> module, std::string_view build_id,
                 std::shared_ptr<const CacheDirectory> cache);

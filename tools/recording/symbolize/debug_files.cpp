@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <vector>
@@ -43,16 +44,6 @@ bool would_block(const fs::path& module, const char* link) {
   return false;
 }
 
-// libdwfl calls it for a module without debug information in its file, and for the supplementary
-// file that several debug files share (.gnu_debugaltlink).
-int find_debug_file(Dwfl_Module* module, void** own, const char* name, Dwarf_Addr base,
-                    const char* file, const char* link, GElf_Word crc, char** found) {
-  if (file != nullptr && would_block(file, link)) return -1;
-  const std::string_view subject = link != nullptr ? link : name != nullptr ? name : "";
-  const ServerQuery query{subject.substr(subject.rfind('/') + 1)};
-  return dwfl_standard_find_debuginfo(module, own, name, base, file, link, crc, found);
-}
-
 // ".build-id/12/3456….debug"
 std::string name_by_build_id(std::span<const std::uint8_t> build_id) {
   std::string name = ".build-id/";
@@ -61,11 +52,72 @@ std::string name_by_build_id(std::span<const std::uint8_t> build_id) {
   return name + ".debug";
 }
 
+// Empty: none.
+std::string debug_file_in_directories(std::span<const std::uint8_t> build_id) {
+  if (build_id.size() < 2) return {};
+  for (const std::string& directory : settings().directories) {
+    const fs::path file = fs::path{directory} / name_by_build_id(build_id);
+    if (access(file.c_str(), R_OK) == 0) return file;
+  }
+  return {};
+}
+
+// Where libdwfl looks for a debug file of this name: beside the module, and in each directory below
+// the module's own, whole or without its first components.
+bool is_there_by_name(const fs::path& module, const fs::path& name) {
+  const auto exists = [](const fs::path& path) { return access(path.c_str(), F_OK) == 0; };
+  const fs::path own = module.parent_path();
+  if (exists(own / name) || exists(own / ".debug" / name)) return true;
+  for (const std::string& directory : settings().directories) {
+    for (fs::path below = own.relative_path();;) {
+      if (exists(directory / below / name)) return true;
+      if (below.empty()) break;
+      below = below.lexically_relative(*below.begin());
+      if (below == ".") below.clear();
+    }
+  }
+  return false;
+}
+
+// False: libdwfl would find nothing, and loaded the client of the servers for that (0.188 does so
+// even without any), with curl and thirty more libraries. That is a fifth of a command's time.
+bool is_wanted(Dwfl_Module* module, const char* file, const char* link) {
+  if (settings().use_servers) return true;
+  const unsigned char* build_id = nullptr;
+  GElf_Addr address = 0;
+  const int bytes = dwfl_module_build_id(module, &build_id, &address);
+  if (bytes > 0 && !debug_file_in_directories({build_id, static_cast<std::size_t>(bytes)}).empty())
+    return true;
+  const fs::path path{file};
+  const fs::path name = link != nullptr ? fs::path{link} : fs::path{path.filename().string() + ".debug"};
+  std::error_code error;
+  const fs::path resolved = fs::canonical(path, error);
+  return is_there_by_name(path, name) || (!error && resolved != path && is_there_by_name(resolved, name));
+}
+
+// As libdwfl's own search ends without a file: any errno but 0 would be an error, and hide the
+// module's own symbols.
+int not_found() {
+  errno = 0;
+  return -1;
+}
+
+// libdwfl calls it for a module without debug information in its file, and for the supplementary
+// file that several debug files share (.gnu_debugaltlink).
+int find_debug_file(Dwfl_Module* module, void** own, const char* name, Dwarf_Addr base,
+                    const char* file, const char* link, GElf_Word crc, char** found) {
+  if (file != nullptr && (would_block(file, link) || !is_wanted(module, file, link)))
+    return not_found();
+  const std::string_view subject = link != nullptr ? link : name != nullptr ? name : "";
+  const ServerQuery query{subject.substr(subject.rfind('/') + 1)};
+  return dwfl_standard_find_debuginfo(module, own, name, base, file, link, crc, found);
+}
+
 }  // namespace
 
 int find_debug_file_of(Dwfl_Module* module, const char* file, const char* link, GElf_Word crc,
                        char** found) {
-  if (would_block(file, link)) return -1;
+  if (would_block(file, link) || !is_wanted(module, file, link)) return not_found();
   return dwfl_standard_find_debuginfo(module, nullptr, nullptr, 0, file, link, crc, found);
 }
 
@@ -99,12 +151,8 @@ Dwfl* begin_dwfl() {
 }
 
 std::string debug_file_of(std::span<const std::uint8_t> build_id) {
-  if (build_id.size() < 2) return {};
-  for (const std::string& directory : settings().directories) {
-    const fs::path file = fs::path{directory} / name_by_build_id(build_id);
-    if (access(file.c_str(), R_OK) == 0) return file;
-  }
-  if (!settings().use_servers) return {};
+  if (const std::string file = debug_file_in_directories(build_id); !file.empty()) return file;
+  if (build_id.size() < 2 || !settings().use_servers) return {};
   const std::unique_ptr<Dwfl, decltype(&dwfl_end)> dwfl{begin_dwfl(), &dwfl_end};
   if (dwfl == nullptr) return {};
   const ServerQuery query{name_by_build_id(build_id)};

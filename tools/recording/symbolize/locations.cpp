@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,9 +21,9 @@ using session::FrameKind;
 using session::SpecialFrame;
 using session::TableId;
 
-std::string hexadecimal(const std::uint8_t* bytes, std::size_t count) {
+std::string hexadecimal(std::span<const std::uint8_t> bytes) {
   std::string text;
-  for (std::size_t i = 0; i < count; ++i) text += fmt::format("{:02x}", bytes[i]);
+  for (const std::uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
   return text;
 }
 
@@ -47,7 +48,7 @@ struct Locations::ModuleEntry {
   std::string build_id;
   bool interpreter = false;
   bool unreadable = false;
-  std::unique_ptr<CachedSymbols> symbols;
+  std::shared_ptr<CachedSymbols> symbols;
 };
 
 Locations::Locations(const Recording& recording, StoredSymbols stored,
@@ -69,8 +70,9 @@ std::uint32_t Locations::module(std::uint32_t id) {
     return known->second;
   auto entry = std::make_unique<ModuleEntry>();
   const std::size_t id_bytes = std::min<std::size_t>(row.build_id_bytes, sizeof row.build_id);
+  const std::span<const std::uint8_t> build_id{row.build_id, id_bytes};
   entry->path = recording_.text(row.path);
-  entry->build_id = hexadecimal(row.build_id, id_bytes);
+  entry->build_id = hexadecimal(build_id);
   const auto [found, is_first] =
       module_of_file_.try_emplace(entry->path + '\x1f' + entry->build_id, modules_.size());
   known->second = found->second;
@@ -79,14 +81,14 @@ std::uint32_t Locations::module(std::uint32_t id) {
   // Only a build id ties a file to a recording. Without one, a forged recording could make root
   // reveal the names in a file that its owner may not read.
   const bool is_tied = id_bytes != 0 || recording_.owner() == geteuid();
-  auto symbols = is_tied ? ModuleSymbols::open(entry->path, {row.build_id, id_bytes}) : nullptr;
+  const auto open = [&](const std::string& path) {
+    entry->symbols = CachedSymbols::open(path, build_id, entry->build_id, cache_);
+  };
+  if (is_tied) open(entry->path);
   // The modules of a process in a container are in its root.
   if (const std::string root = root_of_process(recording_.path());
-      symbols == nullptr && id_bytes != 0 && !root.empty())
-    symbols = ModuleSymbols::open(root + entry->path, {row.build_id, id_bytes});
-  if (symbols != nullptr) {
-    entry->symbols = std::make_unique<CachedSymbols>(std::move(symbols), entry->build_id, cache_);
-  }
+      entry->symbols == nullptr && id_bytes != 0 && !root.empty())
+    open(root + entry->path);
   entry->unreadable = entry->symbols == nullptr && entry->path.starts_with('/');
   modules_.push_back(std::move(entry));
   return found->second;
@@ -152,14 +154,14 @@ Location Locations::python_location(std::uint64_t frame) const {
 // a location.
 LocationId Locations::intern(Location location) {
   const bool named = !location.function.empty() || !location.file.empty();
-  std::string key = fmt::format("{}\x1f{}\x1f{}\x1f{}\x1f{}{}", static_cast<int>(location.kind),
-                                location.function, location.file, location.line, location.inlined,
-                                location.guessed);
-  if (location.kind == Location::Kind::native) key += fmt::format("\x1f{}", location.names);
-  if (!named || (location.kind == Location::Kind::native && location.line == 0 &&
-                 location.function.empty())) {
-    key += fmt::format("\x1f{:x}", location.offset);
-  }
+  const bool is_native = location.kind == Location::Kind::native;
+  const bool is_address = !named || (is_native && location.line == 0 && location.function.empty());
+  const std::uint64_t numbers[] = {
+      static_cast<std::uint64_t>(location.kind) | std::uint64_t{location.inlined} << 8 |
+          std::uint64_t{location.guessed} << 9 | std::uint64_t{location.line} << 32,
+      is_native ? location.names : 0, is_address ? location.offset : 0};
+  std::string key{reinterpret_cast<const char*>(numbers), sizeof numbers};
+  key.append(location.function).append(1, '\x1f').append(location.file);
   const auto [at, is_new] =
       ids_.try_emplace(std::move(key), static_cast<LocationId>(locations_.size()));
   if (is_new) locations_.push_back(std::move(location));

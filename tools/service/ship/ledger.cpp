@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "common/bundle/retention.h"
 #include "tools/base/error.h"
@@ -74,6 +75,8 @@ class LockedFile {
            fsync(descriptor_) == 0;
   }
 
+  void touch() const { futimens(descriptor_, nullptr); }
+
  private:
   bool is_at(const fs::path& file) const {
     struct stat ours {
@@ -124,6 +127,14 @@ const Arrived& Ledger::of(const std::string& bundle) const {
   static const Arrived kNothing;
   const auto found = bundles_.find(bundle);
   return found == bundles_.end() ? kNothing : found->second;
+}
+
+void Ledger::begin() const {
+  constexpr time_t kDay = time_t{24} * 3600;
+  const fs::path file = directory_ / bundle::kShippedFile;
+  struct stat status {};
+  if (lstat(file.c_str(), &status) == 0 && status.st_mtim.tv_sec + kDay > time(nullptr)) return;
+  LockedFile{file}.touch();
 }
 
 bool Ledger::add_row(const std::string& bundle, const Plan& plan, bool is_final) {

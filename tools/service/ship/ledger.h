@@ -47,6 +47,10 @@ class Ledger {
   const Arrived& of(const std::string& bundle) const;
   const std::map<std::string, Arrived>& bundles() const { return bundles_; }
 
+  // Makes the dump directory the spool, until a week has passed without a line or a call: retention
+  // keeps what has not arrived (common/bundle/retention.h).
+  void begin() const;
+
   // Adds a line, and waits until it is on the disk. False on error, with a remark.
   bool add_row(const std::string& bundle, const Plan& plan, bool is_final);
   bool add_raw(const std::string& bundle, std::uint64_t bytes);  // 0: it is too large

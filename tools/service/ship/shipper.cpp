@@ -61,6 +61,7 @@ void Shipper::on_found(const bundles::Session& session, bool) try {
 void Shipper::on_bundle(const fs::path& bundle) {
   if (!bundle.empty()) directories_.insert(bundles::absolute_directory(bundle.parent_path()));
   refresh();
+  start(Shipment::Part::row);  // the watcher may be busy with other deaths for a while
 }
 
 void Shipper::on_gone(const fs::path&, const bundles::RecoveryResult* recovered) {
@@ -87,6 +88,7 @@ void Shipper::find_shipments(const fs::path& directory, std::map<Shipment, Attem
     if (arrived.unreadable || (arrived.final_row && !arrived.awaits_raw()) ||
         !is_complete_bundle(path))
       continue;
+    ledger.begin();
     const auto add = [&](Shipment::Part part) {
       const Shipment shipment{part, path};
       const auto known = waiting_.find(shipment);

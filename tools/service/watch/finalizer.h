@@ -8,6 +8,7 @@
 
 #include "tools/bundles/recover/dead_process.h"
 #include "tools/bundles/recover/on_oom.h"
+#include "tools/bundles/recover/orphans.h"
 #include "tools/bundles/recover/sessions.h"
 #include "tools/deaths/death_observer.h"
 #include "tools/service/fleet/listener.h"
@@ -20,13 +21,12 @@ class Finalizer {
   Finalizer(std::function<void(const std::string&)> report, bundles::OnOomCommand on_oom_exec,
             Listener& listener);
 
-  // Returns whether the process has a bundle. A service removes recordings of unknown ends: for a
-  // day they could fill the memory that they are in.
-  bool finalize_dead_process(bundles::Session session, const deaths::DeathObservation& observed,
-                             bundles::UnknownEnds unknown = bundles::UnknownEnds::remove) const;
+  bundles::RecoveryResult finalize_dead_process(bundles::Session session,
+                                                const deaths::DeathObservation& observed,
+                                                bundles::UnknownEnds unknown) const;
 
  private:
-  bool report_bundle(const bundles::Session& session,
+  void report_bundle(const bundles::Session& session,
                      const bundles::RecoveryResult& recovered) const;
 
   const std::function<void(const std::string&)> report_;

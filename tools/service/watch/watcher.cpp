@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <thread>
 
 #include "common/session/directories.h"
 #include "tools/base/directory.h"
@@ -44,9 +43,10 @@ bool is_alive(const bundles::Session& session) {
 }  // namespace
 
 Watcher::Watcher(WatchedDirectories directories, const Report& report,
-                 bundles::OnOomCommand on_oom_exec)
+                 bundles::OnOomCommand on_oom_exec, EveryDeath every_death)
     : directories_(std::move(directories)),
       start_ns_(bundles::realtime_now_ns()),
+      every_death_(every_death),
       finalizer_(report, std::move(on_oom_exec), listeners_),
       pressure_bundles_(report, listeners_),
       bundle_directories_(directories_.dumps.begin(), directories_.dumps.end()) {}
@@ -55,7 +55,8 @@ unsigned Watcher::finalize_once() {
   unsigned made = 0;
   for (const bundles::Session& session : directories_.sessions()) {
     if (session.alive) continue;
-    if (finalizer_.finalize_dead_process(session, {}, bundles::UnknownEnds::leave)) ++made;
+    if (finalizer_.finalize_dead_process(session, {}, bundles::UnknownEnds::leave).has_bundle())
+      ++made;
   }
   return made;
 }
@@ -69,6 +70,7 @@ void Watcher::run() {
   if (!ProcessEnd::has_wait_status())
     exits_.emplace([this](pid_t process) { return awaits_exit_of(process); });
   scan(kRescans);
+  is_starting_ = false;
   while (handle_next(stop)) continue;
   close(stop);
 }
@@ -133,12 +135,10 @@ void Watcher::handle_pressure(const Polled& polled, bool check_due) {
 
 void Watcher::handle_new_files(const Polled& polled) {
   if (polled.set.is_ready(polled.new_files) && new_files_.read_events()) {
-    std::this_thread::sleep_for(kSessionSetupTime);
-    new_files_.read_events();
-    scan(kRescans);
-  } else if (Clock::now() >= next_scan_) {
-    scan(rescans_);
+    rescans_ = kRescans;
+    next_scan_ = std::min(next_scan_, Clock::now() + kSessionSetupTime);
   }
+  if (Clock::now() >= next_scan_) scan(rescans_);
 }
 
 void Watcher::handle_clients(const Polled& polled) {
@@ -163,7 +163,7 @@ std::vector<bundles::Session> Watcher::update_recorded() {
   std::vector<bundles::Session> sessions = directories_.sessions();
   forget_gone(sessions);
   for (const bundles::Session& session : sessions)
-    if (!recorded_.contains(session.path)) add(session);
+    if (!recorded_.contains(session.path) && !left_.contains(session.path)) add(session);
   for (const fs::path& directory : bundle_directories_) new_files_.watch(directory);
   return sessions;
 }
@@ -188,16 +188,26 @@ void Watcher::add(const bundles::Session& session) try {
   if (session.alive)
     recorded_.emplace(session.path, std::move(process));
   else
-    finalizer_.finalize_dead_process(session, {});
+    finalize_found_dead(session);
 } catch (const Error&) {
   return;  // deleted by its own process meanwhile
+}
+
+void Watcher::finalize_found_dead(const bundles::Session& session) {
+  const auto unknown =
+      is_starting_ && every_death_ == EveryDeath::no ? bundles::UnknownEnds::leave : unknown_ends();
+  const bundles::RecoveryResult recovered =
+      finalizer_.finalize_dead_process(session, {}, unknown);
+  if (recovered.action == bundles::RecoveryAction::unseen) left_.insert(session.path);
 }
 
 // Whether there is a file that is not a session yet, or never will be.
 bool Watcher::has_unfinished_session() const {
   for (const fs::path& directory : directories_.of_sessions())
     for (const fs::path& path : entries_of(directory))
-      if (path.extension() == session::kFileSuffix && !recorded_.contains(path)) return true;
+      if (path.extension() == session::kFileSuffix && !recorded_.contains(path) &&
+          !left_.contains(path))
+        return true;
   return false;
 }
 
@@ -230,7 +240,8 @@ void Watcher::finalize(const std::set<fs::path>& dead) {
   for (const bundles::Session& session : sessions) {
     if (!dead.contains(session.path)) continue;
     const auto process = recorded_.find(session.path);
-    finalizer_.finalize_dead_process(process->second.session, observation_of(process->second));
+    finalizer_.finalize_dead_process(process->second.session, observation_of(process->second),
+                                     unknown_ends());
     recorded_.erase(process);
     if (Clock::now() >= deadline) return;
   }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -29,13 +30,22 @@
 
 namespace oomrec::tools::service {
 
+// Whether a large process about whose end nothing is known has a bundle: it may have been killed
+// while no watch ran, or the kernel does not say how it ended.
+enum class EveryDeath : std::uint8_t {
+  no,   // of those that have ended before the watch, the recordings stay for a day, as `oomrec
+        // recover` leaves them. Later ones are removed: they could fill the memory that they are in
+  yes,  // nothing that may have been a death is lost
+};
+
 class Watcher {
  public:
   using Clock = std::chrono::steady_clock;
   using Report = std::function<void(const std::string&)>;
 
   // `report` gets a line for each bundle. `on_oom_exec` runs after an OOM death (on_oom.h).
-  Watcher(WatchedDirectories directories, const Report& report, bundles::OnOomCommand on_oom_exec);
+  Watcher(WatchedDirectories directories, const Report& report, bundles::OnOomCommand on_oom_exec,
+          EveryDeath every_death = EveryDeath::no);
 
   // Call before run(). The objects must outlive the watcher.
   void add_listener(Listener& listener) { listeners_.add(listener); }
@@ -70,10 +80,15 @@ class Watcher {
   std::vector<bundles::Session> update_recorded();
   void forget_gone(const std::vector<bundles::Session>& sessions);
   void add(const bundles::Session& session);
+  void finalize_found_dead(const bundles::Session& session);
   bool has_unfinished_session() const;
   void add_gpu_processes() const;
   std::set<std::filesystem::path> dead_processes(const Polled& polled, bool check_due) const;
   void finalize(const std::set<std::filesystem::path>& dead);
+  bundles::UnknownEnds unknown_ends() const {
+    return every_death_ == EveryDeath::yes ? bundles::UnknownEnds::keep
+                                           : bundles::UnknownEnds::remove;
+  }
   bool awaits_exit_of(pid_t process) const;
   std::optional<int> wait_status(const RecordedProcess& dead);
   deaths::DeathObservation observation_of(const RecordedProcess& dead);
@@ -81,6 +96,7 @@ class Watcher {
 
   const WatchedDirectories directories_;
   const std::uint64_t start_ns_;  // of this watch, since 1970
+  const EveryDeath every_death_;
   Listeners listeners_;
   std::vector<PollClient*> clients_;
   const Finalizer finalizer_;
@@ -89,11 +105,13 @@ class Watcher {
   std::optional<ExitEvents> exits_;  // only if pidfds do not report how a process ended
   NewFiles new_files_;               // in session and dump directories
   RecordedProcesses recorded_;
+  std::set<std::filesystem::path> left_;  // recordings of unknown ends from before the watch
   std::filesystem::path last_sampled_;  // the recording whose process' levels were sampled last
   std::set<std::filesystem::path> bundle_directories_;  // of the programs seen so far
   Clock::time_point next_scan_{};                       // in case inotify missed a recording
   Clock::time_point next_check_{};                      // of what is not reported
   unsigned rescans_ = 0;  // still to do soon, for an unfinished session
+  bool is_starting_ = true;  // what is dead now ended before the watch
 };
 
 }  // namespace oomrec::tools::service

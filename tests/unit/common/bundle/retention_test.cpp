@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -45,6 +46,11 @@ StoredBundle warning(StoredBundle bundle) {
 
 StoredBundle unshipped(StoredBundle bundle) {
   bundle.is_unshipped = true;
+  return bundle;
+}
+
+StoredBundle just_written(StoredBundle bundle) {
+  bundle.just_written = true;
   return bundle;
 }
 
@@ -92,11 +98,20 @@ TEST_CASE("bundles are removed in the order of their worth") {
       {"what is shipped is removed before what is not, whatever it is",
        {unshipped(stored(1, 1, 1, false)), stored(2, 2, 1), stored(3, 3, 1),
         unshipped(stored(4, 4, 1))},
-       {2, 0},
+       {0, 20},
        {2, 3}},
+      {"what is not shipped does not count",
+       {unshipped(stored(1, 1, 1)), stored(2, 2, 1), stored(3, 3, 1), unshipped(stored(4, 4, 1)),
+        unshipped(stored(5, 5, 1))},
+       {1, 0},
+       {2}},
+      {"nor does it make room for what is shipped",
+       {unshipped(stored(1, 1, 1)), just_written(stored(2, 2, 1)), stored(3, 3, 1)},
+       {1, 0},
+       {}},
       {"of what is not shipped the oldest is removed",
        {unshipped(stored(1, 1, 1)), unshipped(stored(2, 2, 1)), unshipped(stored(3, 3, 1))},
-       {2, 0},
+       {1, 20},
        {1}},
       {"the newest stays, whatever it is",
        {stored(1, 1, 1), stored(2, 1, 2, false, 1000)},
@@ -116,6 +131,16 @@ TEST_CASE("bundles are removed in the order of their worth") {
       if (bundle.is_removed) removed.push_back(bundle.episode.created_s);
     CHECK(removed == row.removed);
   }
+}
+
+TEST_CASE("what is not shipped has a bound of its own") {
+  std::vector<StoredBundle> bundles;
+  for (std::uint64_t i = 1; i <= kMostSpooled + 3; ++i)
+    bundles.push_back(unshipped(stored(i, i, 1)));
+  select_removals(bundles, {5, 0});
+  CHECK(std::count_if(bundles.begin(), bundles.end(),
+                      [](const StoredBundle& bundle) { return bundle.is_removed; }) == 3);
+  CHECK((bundles[0].is_removed && bundles[2].is_removed));
 }
 
 TEST_CASE("a directory keeps its newest bundles and foreign entries") {
