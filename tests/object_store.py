@@ -6,7 +6,6 @@ import contextlib
 import http.server
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -141,15 +140,24 @@ class SeaweedFS:
 
     def __init__(self, directory: Path):
         self.directory = directory
-        started = next(filter(None, (self._start() for _ in range(3))), None)
-        assert started, "SeaweedFS does not start"
-        self._process, self.endpoint = started
+        for _ in range(3):
+            self._ports = {name: free_port() for name in ("s3", "master", "volume", "filer")}
+            self._process = self._start()
+            if self._process:
+                break
+        assert self._process, "SeaweedFS does not start"
+        self.endpoint = f"http://127.0.0.1:{self._ports['s3']}"
         until = time.monotonic() + 60
         while self.curl("-X", "PUT", path="/oom") not in (200, 409):  # it has no volume yet
             assert time.monotonic() < until
             time.sleep(0.2)
 
-    def _start(self):
+    def start_again(self) -> None:
+        """After close(), with all objects."""
+        self._process = self._start()
+        assert self._process, "SeaweedFS does not start again"
+
+    def _start(self) -> subprocess.Popen | None:
         def identity(name, key, secret, actions):
             return {
                 "name": name,
@@ -157,7 +165,6 @@ class SeaweedFS:
                 "actions": actions,
             }
 
-        ports = {name: free_port() for name in ("s3", "master", "volume", "filer")}
         config = self.directory / "s3.json"
         identities = [
             identity("all", KEY, SECRET, ["Admin"]),
@@ -168,20 +175,20 @@ class SeaweedFS:
             *("server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={self.directory}", "-s3"),
             # Off: they have fixed ports, and it ends if one is taken.
             *("-s3.port.iceberg=0", "-s3.port.lance=0", f"-s3.config={config}"),
-            *(f"-{name}.port={port}" for name, port in ports.items()),
+            *(f"-{name}.port={port}" for name, port in self._ports.items()),
             *("-volume.max=8", "-master.volumeSizeLimitMB=64", "-master.telemetry=false"),
         ]
         process = subprocess.Popen(
             [WEED, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        endpoint = f"http://127.0.0.1:{ports['s3']}"
+        endpoint = f"http://127.0.0.1:{self._ports['s3']}"
         until = time.monotonic() + 120
         while time.monotonic() < until and process.poll() is None:
             try:
                 urllib.request.urlopen(endpoint, timeout=5).close()
-                return process, endpoint
+                return process
             except urllib.error.HTTPError:
-                return process, endpoint  # it refuses a request without a key
+                return process  # it refuses a request without a key
             except OSError:
                 time.sleep(0.1)
         process.kill()
@@ -211,14 +218,23 @@ class SeaweedFS:
 
     def download(self, bucket: str, to: Path) -> None:
         """All objects of a bucket, below their names."""
-        listing = to / ".listing"
-        assert self.curl("-o", listing, path=f"/{bucket}/?list-type=2") == 200
-        for name in re.findall(r"<Key>(.*?)</Key>", listing.read_text()):
-            target = to / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            status = self.curl("-o", target, path=f"/{bucket}/{urllib.parse.quote(name)}")
-            assert status == 200, (name, status)
-        listing.unlink()
+        self._download(f"/buckets/{bucket}/", to)
+
+    def _download(self, folder: str, to: Path) -> None:
+        filer = f"http://127.0.0.1:{self._ports['filer']}"  # asks for no key, and pages less
+        words = {"headers": {"Accept": "application/json"}}
+        url = f"{filer}{urllib.parse.quote(folder)}?limit=1000000"
+        with urllib.request.urlopen(urllib.request.Request(url, **words), timeout=60) as answer:
+            entries = json.load(answer)["Entries"] or []
+        to.mkdir(parents=True, exist_ok=True)
+        for entry in entries:
+            name = entry["FullPath"].rpartition("/")[2]
+            if entry["Mode"] & (1 << 31):  # a directory, in Go's bits
+                self._download(f"{folder}{name}/", to / name)
+                continue
+            url = f"{filer}{urllib.parse.quote(folder + name)}"
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                (to / name).write_bytes(answer.read())
 
     def close(self) -> None:
         self._process.kill()  # it would wait half a minute for its parts

@@ -40,11 +40,11 @@ inline constexpr const char* kShippedFile = ".shipped";
 inline constexpr std::uint64_t kMostSpooled = 256;
 
 // Sets `is_removed` until the bounds hold. Those that are still to be shipped are the spool, which
-// `Bounds::bundles` does not bound. Bundles that are shipped go first; then, of both kinds, first verdicts
-// that are not about memory, then kills for an unknown reason, then what tells less of an episode
-// (episodes.h), then warnings that nothing followed and later episodes of a process whose first is
-// present, at last the roots; of these always the oldest first. Requires episodes to be grouped.
-// Pure.
+// `Bounds::bundles` does not bound. Bundles that are shipped go first; then, of both kinds, first
+// verdicts that are not about memory, then kills for an unknown reason, then what tells less of an
+// episode (episodes.h), then warnings that nothing followed and later episodes of a process whose
+// first is present, at last the roots; of these always the oldest first. Requires episodes to be
+// grouped. Pure.
 void select_removals(std::span<StoredBundle> bundles, const Bounds&) noexcept;
 
 // Whether a bundle with this verdict and trigger (as printed) is about a lack of memory.

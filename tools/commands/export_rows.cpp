@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <optional>
 
 #include "tools/base/error.h"
 #include "tools/base/log.h"
@@ -45,14 +44,10 @@ int export_rows(const bundles::ReadOptions& options, const std::vector<std::stri
   const auto write = [&](const bundles::Source& source) {
     output.write(rows.line_of(source) + "\n");
   };
-  // The last one keeps the modules open that the next one shares with it.
-  std::optional<bundles::Source> last;
   const auto write_bundle = [&](const std::string& bundle) {
-    bundles::Source source = options.open(bundle);
-    last.reset();
-    last.emplace(std::move(source));
-    if (!last->is_job()) return write(*last);
-    bundles::for_each_rank(*last, [&](const Json&, const bundles::Source& rank) { write(rank); });
+    const bundles::Source source = options.open(bundle);
+    if (!source.is_job()) return write(source);
+    bundles::for_each_rank(source, [&](const Json&, const bundles::Source& rank) { write(rank); });
   };
   if (all.size() == 1) {
     write_bundle(all[0]);

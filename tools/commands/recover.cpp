@@ -33,9 +33,10 @@ Json still_there(const Json& made) {
     if (std::filesystem::exists(bundle.text(), error)) kept.push_back(bundle);
   }
   if (const std::size_t gone = made.size() - kept.size(); gone != 0)
-    remark(fmt::format("{} deleted again: a dump directory keeps OOMREC_MAX_DUMPS bundles (5), of "
-                       "OOMREC_MAX_TOTAL_MB (256)",
-                       plural(gone, "of these bundles was", "of these bundles were")));
+    remark(
+        fmt::format("{} deleted again: a dump directory keeps OOMREC_MAX_DUMPS bundles (5), of "
+                    "OOMREC_MAX_TOTAL_MB (256)",
+                    plural(gone, "of these bundles was", "of these bundles were")));
   return kept;
 }
 

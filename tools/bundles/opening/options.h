@@ -22,7 +22,7 @@ struct ReadOptions {
   std::string debug_directories;
   std::string source_directory;
   bool no_cache = false;
-  std::string rank;  // of a job; empty: all
+  std::string rank;                                                     // of a job; empty: all
   mutable std::shared_ptr<const recording::CacheDirectory> cache = {};  // of all that were opened
 
   void add_to(Arguments& arguments, const std::string& what = kReadable);

@@ -1,5 +1,5 @@
-// Bundles of a dead process: those that it wrote itself, before its end was known, and what a reader
-// made that died before it had removed the recording.
+// Bundles of a dead process: those that it wrote itself, before its end was known, and what a
+// reader made that died before it had removed the recording.
 #pragma once
 
 #include <filesystem>

@@ -102,17 +102,25 @@ Counted counted_holders(const Source& source, At at) {
                               : source.recording->holders()};
   std::vector<recording::HolderFigures>& holders = counted.holders;
   std::erase_if(holders, [&](const auto& holder) { return !is_counted(holder.space, device); });
-  std::stable_sort(holders.begin(), holders.end(),
-                   [&](const auto& a, const auto& b) { return bytes_of(a) > bytes_of(b); });
   for (const recording::HolderFigures& holder : holders) counted.whole += bytes_of(holder);
+  // Sorted as numbers: most holders are small, and left out.
+  std::vector<std::pair<std::uint64_t, std::size_t>> by_size;
+  for (std::size_t i = 0; i < holders.size(); ++i) by_size.emplace_back(bytes_of(holders[i]), i);
+  std::sort(by_size.begin(), by_size.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
   std::uint64_t left = counted.whole;
-  std::size_t kept = 0;
-  while (kept < std::min(holders.size(), kMostStacks) && left > counted.whole / kSmall)
-    left -= bytes_of(holders[kept++]);
+  std::vector<recording::HolderFigures> large;
+  for (const auto& [bytes, i] : by_size) {
+    if (large.size() < kMostStacks && left > counted.whole / kSmall) {
+      left -= bytes;
+      large.push_back(holders[i]);
+    } else {
+      counted.left_out_count += at == At::peak ? holders[i].peak_count : holders[i].live_count;
+    }
+  }
   counted.left_out_bytes = left;
-  for (std::size_t i = kept; i < holders.size(); ++i)
-    counted.left_out_count += at == At::peak ? holders[i].peak_count : holders[i].live_count;
-  holders.resize(kept);
+  holders = std::move(large);
   return counted;
 }
 

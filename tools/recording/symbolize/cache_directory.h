@@ -9,15 +9,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 
 namespace oomrec::tools::recording {
-
-class CachedSymbols;
 
 class CacheDirectory {
  public:
@@ -35,18 +31,12 @@ class CacheDirectory {
   std::string read(const std::string& name) const;
   void write(const std::string& name, std::string_view bytes) const;
 
-  // The symbols of modules by path and build-id, while they are open: bundles of one program that
-  // are read with the same object share them. For one thread.
-  using OpenModules = std::map<std::string, std::weak_ptr<CachedSymbols>, std::less<>>;
-  OpenModules& open_modules() const { return open_modules_; }
-
  private:
   bool usable() const;
   void trim() const;
 
   std::filesystem::path path_;
   std::uint64_t most_bytes_;
-  mutable OpenModules open_modules_;
 };
 
 }  // namespace oomrec::tools::recording

@@ -3,20 +3,37 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <map>
 
 namespace oomrec::tools::recording {
+
+namespace {
+
+// By cache, build-id and path.
+std::map<std::string, std::weak_ptr<CachedSymbols>>& open_symbols() {
+  thread_local std::map<std::string, std::weak_ptr<CachedSymbols>> all;
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<CachedSymbols>> CachedSymbols::all_open() {
+  std::vector<std::shared_ptr<CachedSymbols>> open;
+  std::erase_if(open_symbols(), [](const auto& entry) { return entry.second.expired(); });
+  for (const auto& [key, symbols] : open_symbols()) open.push_back(symbols.lock());
+  return open;
+}
 
 std::shared_ptr<CachedSymbols> CachedSymbols::open(
     const std::string& path, std::span<const std::uint8_t> build_id,
     const std::string& hexadecimal_build_id, const std::shared_ptr<const CacheDirectory>& cache) {
-  std::weak_ptr<CachedSymbols>* const open =
-      cache != nullptr ? &cache->open_modules()[hexadecimal_build_id + '\n' + path] : nullptr;
-  if (open != nullptr)
-    if (auto symbols = open->lock()) return symbols;
+  std::weak_ptr<CachedSymbols>& open = open_symbols()[fmt::format(
+      "{}\n{}\n{}", static_cast<const void*>(cache.get()), hexadecimal_build_id, path)];
+  if (auto symbols = open.lock()) return symbols;
   auto module = ModuleSymbols::open(path, build_id);
   if (module == nullptr) return nullptr;
   auto symbols = std::make_shared<CachedSymbols>(std::move(module), hexadecimal_build_id, cache);
-  if (open != nullptr) *open = symbols;
+  open = symbols;
   return symbols;
 }
 

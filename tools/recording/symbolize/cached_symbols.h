@@ -19,12 +19,14 @@ namespace oomrec::tools::recording {
 
 class CachedSymbols {
  public:
-  // Those of the module at `path`, opened if no one else has them open; nullptr as for
-  // ModuleSymbols::open().
+  // Those of the module at `path`. Bundles of one program that this thread has open at once share
+  // them, if they have the same cache. nullptr as for ModuleSymbols::open().
   static std::shared_ptr<CachedSymbols> open(const std::string& path,
                                              std::span<const std::uint8_t> build_id,
                                              const std::string& hexadecimal_build_id,
                                              const std::shared_ptr<const CacheDirectory>& cache);
+  // Those that this thread has open. They stay so for later bundles while somebody keeps them.
+  static std::vector<std::shared_ptr<CachedSymbols>> all_open();
 
   // `build_id` in hexadecimal. Without one, or without a cache (nullptr), nothing is cached.
   CachedSymbols(std::unique_ptr<ModuleSymbols> module, std::string_view build_id,

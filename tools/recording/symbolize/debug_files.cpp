@@ -63,19 +63,13 @@ std::string debug_file_in_directories(std::span<const std::uint8_t> build_id) {
 }
 
 // Where libdwfl looks for a debug file of this name: beside the module, and in each directory below
-// the module's own, whole or without its first components.
-bool is_there_by_name(const fs::path& module, const fs::path& name) {
-  const auto exists = [](const fs::path& path) { return access(path.c_str(), F_OK) == 0; };
-  const fs::path own = module.parent_path();
-  if (exists(own / name) || exists(own / ".debug" / name)) return true;
-  for (const std::string& directory : settings().directories) {
-    for (fs::path below = own.relative_path();;) {
-      if (exists(directory / below / name)) return true;
-      if (below.empty()) break;
-      below = below.lexically_relative(*below.begin());
-      if (below == ".") below.clear();
-    }
-  }
+// the module's own, whole or without its first components. `directory`: with a slash at its end.
+bool is_there_by_name(const std::string& directory, const std::string& name) {
+  const auto exists = [](const std::string& path) { return access(path.c_str(), F_OK) == 0; };
+  if (exists(directory + name) || exists(directory + ".debug/" + name)) return true;
+  for (const std::string& root : settings().directories)
+    for (std::size_t from = 0; from != directory.npos; from = directory.find('/', from + 1))
+      if (exists(root + directory.substr(from) + name)) return true;
   return false;
 }
 
@@ -88,11 +82,15 @@ bool is_wanted(Dwfl_Module* module, const char* file, const char* link) {
   const int bytes = dwfl_module_build_id(module, &build_id, &address);
   if (bytes > 0 && !debug_file_in_directories({build_id, static_cast<std::size_t>(bytes)}).empty())
     return true;
-  const fs::path path{file};
-  const fs::path name = link != nullptr ? fs::path{link} : fs::path{path.filename().string() + ".debug"};
+  const auto is_beside = [link](const std::string& path) {
+    const std::size_t name = path.rfind('/') + 1;
+    return is_there_by_name(path.substr(0, name),
+                            link != nullptr ? link : path.substr(name) + ".debug");
+  };
+  if (is_beside(file)) return true;
   std::error_code error;
-  const fs::path resolved = fs::canonical(path, error);
-  return is_there_by_name(path, name) || (!error && resolved != path && is_there_by_name(resolved, name));
+  const std::string resolved = fs::canonical(file, error);
+  return !error && resolved != file && is_beside(resolved);
 }
 
 // As libdwfl's own search ends without a file: any errno but 0 would be an error, and hide the

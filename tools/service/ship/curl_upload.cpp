@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kPreconditionFailed = 412;
 constexpr std::uint64_t kSmallBytes = 64 * 1024;  // sent without asking the store first
-constexpr std::size_t kMostAnswer = 200;  // of a refusal, in the message
+constexpr std::size_t kMostAnswer = 200;          // of a refusal, in the message
 
 // One option of a curl configuration, quoted.
 std::string option(std::string_view name, std::string_view value) {

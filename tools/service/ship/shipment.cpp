@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <exception>
-#include <optional>
 #include <string>
 
 #include "tools/base/error.h"
@@ -75,10 +74,8 @@ class Shipping {
     const std::string name = bundle.filename();
     Ledger ledger{bundle.parent_path()};
     const bool is_final = !awaits_end(bundle);  // before it is read: it may end meanwhile
-    bundles::Source source = bundles::open_recorded(bundle.string(), cache_);
+    const bundles::Source source = bundles::open_recorded(bundle.string(), cache_);
     Json row = parse_json(rows_.line_of(source));
-    last_.reset();
-    last_.emplace(std::move(source));
     const std::string day = text_of(row, "day").value_or("");
     const std::optional<Plan> known = ledger.of(name).plan;
     const Plan plan = known ? *known : plan_for(row, name);
@@ -138,7 +135,6 @@ class Shipping {
   const std::shared_ptr<const recording::CacheDirectory> cache_ =
       recording::CacheDirectory::of_user();
   views::RowWriter rows_;
-  std::optional<bundles::Source> last_;  // keeps the modules open that the next one shares with it
 };
 
 // `is_last_try`: gives up a bundle whose row cannot be made.

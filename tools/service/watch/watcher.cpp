@@ -30,6 +30,8 @@ constexpr std::chrono::milliseconds kBetweenRescans = 300ms;
 constexpr std::size_t kSamplesAtOnce = 12;  // 50 µs each, twice a second
 // Hundreds of processes may end at once, at tens of milliseconds each: a scrape waits no longer.
 constexpr auto kLongestOfDeaths = 500ms;
+// A pod that is stopped ends all its processes at once.
+constexpr auto kLongestAtStop = 5s;
 constexpr unsigned kRescans = 5;
 
 bool is_alive(const bundles::Session& session) {
@@ -103,11 +105,14 @@ bool Watcher::handle_next(int stop) {
   const Polled polled = wait(stop);
   const bool is_stopped = polled.set.is_ready(polled.stop);
   // Checks twice a second what the kernel does not report, even if other events come more often.
-  const bool check_due = is_stopped || Clock::now() >= next_check_;
+  const bool check_due = Clock::now() >= next_check_;
   if (check_due) next_check_ = Clock::now() + kBetweenChecks;
   handle_exits(polled);
+  if (is_stopped) {
+    finalize_last(stop);
+    return false;
+  }
   handle_deaths(polled, check_due);
-  if (is_stopped) return false;  // a process that has ended just before has its bundle
   if (check_due) sample_levels();
   handle_pressure(polled, check_due);
   handle_new_files(polled);
@@ -121,7 +126,14 @@ void Watcher::handle_exits(const Polled& polled) {
 
 void Watcher::handle_deaths(const Polled& polled, bool check_due) {
   const std::set<fs::path> dead = dead_processes(polled, check_due);
-  if (!dead.empty()) finalize(dead);
+  if (!dead.empty()) finalize(dead, kLongestOfDeaths);
+}
+
+// Processes that have ended just before have their bundles, also those that were never scanned.
+void Watcher::finalize_last(int stop) {
+  update_recorded();
+  const Polled polled = wait(stop);  // returns at once: nobody has read the signal
+  finalize(dead_processes(polled, true), kLongestAtStop);
 }
 
 void Watcher::handle_pressure(const Polled& polled, bool check_due) {
@@ -196,8 +208,7 @@ void Watcher::add(const bundles::Session& session) try {
 void Watcher::finalize_found_dead(const bundles::Session& session) {
   const auto unknown =
       is_starting_ && every_death_ == EveryDeath::no ? bundles::UnknownEnds::leave : unknown_ends();
-  const bundles::RecoveryResult recovered =
-      finalizer_.finalize_dead_process(session, {}, unknown);
+  const bundles::RecoveryResult recovered = finalizer_.finalize_dead_process(session, {}, unknown);
   if (recovered.action == bundles::RecoveryAction::unseen) left_.insert(session.path);
 }
 
@@ -234,9 +245,9 @@ std::set<fs::path> Watcher::dead_processes(const Polled& polled, bool check_due)
 
 // In this order: dead processes whose sessions were not known yet (in update_recorded()), workers,
 // their parents. Those that are left when the time is up stay ready for the next poll.
-void Watcher::finalize(const std::set<fs::path>& dead) {
+void Watcher::finalize(const std::set<fs::path>& dead, Clock::duration longest) {
   const std::vector<bundles::Session> sessions = update_recorded();
-  const Clock::time_point deadline = Clock::now() + kLongestOfDeaths;
+  const Clock::time_point deadline = Clock::now() + longest;
   for (const bundles::Session& session : sessions) {
     if (!dead.contains(session.path)) continue;
     const auto process = recorded_.find(session.path);

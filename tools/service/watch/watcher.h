@@ -84,7 +84,8 @@ class Watcher {
   bool has_unfinished_session() const;
   void add_gpu_processes() const;
   std::set<std::filesystem::path> dead_processes(const Polled& polled, bool check_due) const;
-  void finalize(const std::set<std::filesystem::path>& dead);
+  void finalize_last(int stop);
+  void finalize(const std::set<std::filesystem::path>& dead, Clock::duration longest);
   bundles::UnknownEnds unknown_ends() const {
     return every_death_ == EveryDeath::yes ? bundles::UnknownEnds::keep
                                            : bundles::UnknownEnds::remove;
@@ -106,11 +107,11 @@ class Watcher {
   NewFiles new_files_;               // in session and dump directories
   RecordedProcesses recorded_;
   std::set<std::filesystem::path> left_;  // recordings of unknown ends from before the watch
-  std::filesystem::path last_sampled_;  // the recording whose process' levels were sampled last
+  std::filesystem::path last_sampled_;    // the recording whose process' levels were sampled last
   std::set<std::filesystem::path> bundle_directories_;  // of the programs seen so far
   Clock::time_point next_scan_{};                       // in case inotify missed a recording
   Clock::time_point next_check_{};                      // of what is not reported
-  unsigned rescans_ = 0;  // still to do soon, for an unfinished session
+  unsigned rescans_ = 0;     // still to do soon, for an unfinished session
   bool is_starting_ = true;  // what is dead now ended before the watch
 };
 

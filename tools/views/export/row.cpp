@@ -397,16 +397,21 @@ std::string RowWriter::line_of(const Source& source) {
                 "Give bundles of oomrec."};
   const std::string id = bundles::death_id(
       source.recording->header(), number_of(source.manifest, "process_bundle").value_or(0));
-  if (source.bundle.empty()) return Row{source, id, "", ""}.line();
-  const std::vector<bundles::BundleSummary>& all = bundles_in(source.bundle.parent_path());
-  const auto own = std::find_if(all.begin(), all.end(), [&](const bundles::BundleSummary& bundle) {
-    return bundle.path == source.bundle;
-  });
-  if (own == all.end()) return Row{source, id, id, name_of(bundle::EpisodeRole::root)}.line();
-  const bool is_root = own->episode.role == bundle::EpisodeRole::root;
-  return Row{source, id, is_root ? id : all[own->episode.root].death_id,
-             is_root ? "root" : "follower"}
-      .line();
+  std::string episode, role;
+  if (!source.bundle.empty()) {
+    const std::vector<bundles::BundleSummary>& all = bundles_in(source.bundle.parent_path());
+    const auto own = std::find_if(
+        all.begin(), all.end(),
+        [&](const bundles::BundleSummary& bundle) { return bundle.path == source.bundle; });
+    const bool is_root = own == all.end() || own->episode.role == bundle::EpisodeRole::root;
+    episode = is_root ? id : all[own->episode.root].death_id;
+    role = is_root ? name_of(bundle::EpisodeRole::root) : "follower";
+  }
+  std::string line = Row{source, id, episode, role}.line();
+  constexpr std::size_t kMostModules = 100;  // each has up to two files open
+  if (open_modules_.size() > kMostModules) open_modules_.clear();
+  open_modules_ = recording::CachedSymbols::all_open();
+  return line;
 }
 
 void write_row(const ExportRequest& request, Output& output) {

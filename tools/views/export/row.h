@@ -6,18 +6,21 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tools/base/json.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/source.h"
+#include "tools/recording/symbolize/cached_symbols.h"
 
 namespace oomrec::tools::views {
 
 inline constexpr std::size_t kMostRowBytes = 16 * 1024;
 
-// Writes the rows of several bundles. Those of one directory share what is known of its episodes.
+// Writes the rows of several bundles. Those of one directory share what is known of its episodes,
+// those of one program the symbols of its modules.
 class RowWriter {
  public:
   // One line, without its newline. Throws Error for a PyTorch snapshot, which is of no process.
@@ -28,6 +31,7 @@ class RowWriter {
 
  private:
   std::map<std::filesystem::path, std::vector<bundles::BundleSummary>> directories_;
+  std::vector<std::shared_ptr<recording::CachedSymbols>> open_modules_;
 };
 
 }  // namespace oomrec::tools::views
