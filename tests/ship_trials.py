@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import random
@@ -407,8 +408,8 @@ def trials(build: Path, count: int, seed: int, kind: str) -> int:
             all_trials = Trials(setting, store, proxy, seed, words)
             for number in range(count):
                 all_trials.run(number)
-                if sys.stderr.isatty():
-                    print(f"\r{number + 1} of {count} ", end="", file=sys.stderr)
+                if number % 50 == 49:
+                    print(f"{number + 1} trials", file=sys.stderr, flush=True)
             proxy.faults.clear()
             setting.stop()
             result = all_trials.result()
@@ -447,8 +448,8 @@ def measure(build: Path, count: int, kind: str) -> int:
             ticks = [int(field) / os.sysconf("SC_CLK_TCK") for field in fields[11:15]]
             return ticks[0] + ticks[1], ticks[2] + ticks[3]
 
-        def rows() -> int:
-            return ledger.read_text().count(" row ") if ledger.exists() else 0
+        def has_row(number: int) -> bool:
+            return ledger.exists() and ledger.read_text().count(" row ") > number
 
         took, to_bundle = [], []
         before = cpu_s()
@@ -462,7 +463,7 @@ def measure(build: Path, count: int, kind: str) -> int:
                 victim.wait()
                 died = time.time()
                 assert group.kills() == 1
-                wait_for("the row", lambda: rows() > number)
+                wait_for("the row", functools.partial(has_row, number))
                 took.append(time.time() - died)
                 newest = max(path.stat().st_ctime for path in setting.dumps.glob("oom_*"))
                 to_bundle.append(newest - died)

@@ -16,8 +16,9 @@ namespace oomrec::tools::service {
 namespace {
 
 constexpr int kPreconditionFailed = 412;
-constexpr std::uint64_t kSmallBytes = 64 * 1024;  // sent without asking the store first
-constexpr std::size_t kMostAnswer = 200;          // of a refusal, in the message
+// Sent without waiting for the store's consent. Without "Expect" at all curl 7.88 signs it still.
+constexpr std::uint64_t kSmallBytes = 64 * 1024;
+constexpr std::size_t kMostAnswer = 200;  // of a refusal, in the message
 
 // One option of a curl configuration, quoted.
 std::string option(std::string_view name, std::string_view value) {
@@ -36,8 +37,8 @@ std::string configuration(const Upload& upload) {
   // Not "data": curl 7.88 signs such a request wrongly.
   std::string text = option("url", upload.url) + option("upload-file", upload.file.string()) +
                      option("header", "Content-Type: application/octet-stream") +
-                     option("header", "If-None-Match: *") + option("expect100-timeout", "0.1") +
-                     (is_small ? option("header", "Expect:") : "");
+                     option("header", "If-None-Match: *") +
+                     option("expect100-timeout", is_small ? "0.001" : "0.1");
   if (upload.credentials == nullptr) return text;
   const Credentials& key = *upload.credentials;
   text += option("aws-sigv4", fmt::format("aws:amz:{}:s3", upload.region)) +
