@@ -121,6 +121,7 @@ def aws(endpoint: str, key: str = KEY, secret: str = SECRET) -> dict[str, str]:
 
 WEED = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
 WRITER, WRITER_SECRET = "AKIAWRITER", "secret-of-the-writer"
+GUEST, GUEST_SECRET = "AKIAGUEST", "secret-of-the-guest"  # may do what a bucket's policy lets it
 
 
 def free_port() -> int:
@@ -169,6 +170,7 @@ class SeaweedFS:
         identities = [
             identity("all", KEY, SECRET, ["Admin"]),
             identity("pod", WRITER, WRITER_SECRET, ["Write:oom"]),
+            identity("guest", GUEST, GUEST_SECRET, []),
         ]
         config.write_text(json.dumps({"identities": identities}))
         words = [
@@ -215,6 +217,18 @@ class SeaweedFS:
             timeout=60,
         )
         return int(run.stdout or 0)
+
+    def let_guest_put(self) -> None:
+        """By the bucket's policy, which lets it do nothing else."""
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"AWS": "arn:aws:iam::000000000000:user/guest"},
+            "Action": "s3:PutObject",
+            "Resource": "arn:aws:s3:::oom/*",
+        }
+        policy = self.directory / "policy.json"
+        policy.write_text(json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+        assert self.curl("-T", policy, path="/oom?policy=") == 204
 
     def download(self, bucket: str, to: Path) -> None:
         """All objects of a bucket, below their names."""

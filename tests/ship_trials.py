@@ -140,13 +140,12 @@ class HttpStore:
 
     def __init__(self, directory: Path):
         self._directory = directory
-        self.port = 0
         self.start()
 
     def start(self) -> None:
         code = (
             f"import sys, time; sys.path.insert(0, {str(HERE)!r}); import object_store, pathlib\n"
-            f"store = object_store.Store(pathlib.Path({str(self._directory)!r}), {self.port})\n"
+            f"store = object_store.Store(pathlib.Path({str(self._directory)!r}))\n"
             "print(store.endpoint, flush=True)\ntime.sleep(1e9)"
         )
         self._process = subprocess.Popen(
@@ -154,8 +153,7 @@ class HttpStore:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # connections that were reset
         )
-        self.endpoint = self._process.stdout.readline().decode().strip()
-        self.port = int(self.endpoint.rpartition(":")[2])
+        self.port = int(self._process.stdout.readline().decode().rpartition(":")[2])
 
     def kill(self) -> None:
         self._process.kill()
@@ -354,6 +352,7 @@ class Trials:
         self.store.kill()
         time.sleep(chance.uniform(0, 1))
         self.store.start()
+        self.proxy.port = self.store.port
 
     def result(self) -> dict:
         objects = self.store.objects()
@@ -498,6 +497,7 @@ def main() -> int:
     parser.add_argument("--store", choices=["file", "http", "seaweedfs"], default="http")
     options = parser.parse_args()
     build = options.build.resolve()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends what it has started
     if options.measure:
         return measure(build, options.measure, options.store)
     return trials(build, options.trials, options.seed, options.store)

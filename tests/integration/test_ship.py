@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -173,6 +175,35 @@ def test_archives_are_bounded_by_signature_and_day(oomrec, preload, spool, tmp_p
     spool(1)
     assert oomrec(*ship).exit_code == 0
     assert (len(rows(store)), len(archives(store))) == (4, 2)
+
+
+def test_archives_of_a_day_are_bounded_by_their_bytes(oomrec, preload, spool, tmp_path):
+    store = tmp_path / "store"
+    spool()
+    days = [time.strftime("%Y-%m-%d", time.gmtime(time.time() + later)) for later in (0, 600)]
+    (preload.dump_dir / ".shipped").write_text(
+        "".join(
+            f"gone_{i} row {day} stem tar.zst another\ngone_{i} raw {64 << 20}\ngone_{i} shipped\n"
+            for i, day in enumerate(days)
+        )
+    )
+    assert oomrec("recover", "--ship", f"file://{store}").exit_code == 0
+    assert (len(rows(store)), len(archives(store))) == (1, 0)
+    assert next(iter(rows(store).values()))["raw_key"] is None
+
+
+def test_a_retry_waits_longer_each_time(oomrec, preload, spool, store):
+    spool()
+    times = []
+    store.watch = lambda _: times.append(time.monotonic())
+    store.answers = [503] * 3
+    words = ("--ship", BUCKET, "--ship-raw", "0")
+    watching = Watch(oomrec, *words, **aws(store.endpoint), **QUIET)
+    wait_for(lambda: rows(store.directory))
+    assert watching.stop().exit_code == 0
+    waits = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert len(waits) == 3
+    assert all(wait > least for wait, least in zip(waits, (0.5, 1, 2))), waits
 
 
 def test_a_command_gets_file_and_name(oomrec, preload, spool, tmp_path):
@@ -390,6 +421,7 @@ def test_no_command_line_and_no_child_has_the_key(oomrec, preload, spool, store)
     def look(headers):
         assert KEY in headers["Authorization"] and SECRET not in headers["Authorization"]
         assert headers["X-Amz-Security-Token"] == "a token"
+        assert headers["X-Amz-Content-Sha256"] == "UNSIGNED-PAYLOAD"  # AWS demands one
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 line = (process / "cmdline").read_bytes()
@@ -430,6 +462,19 @@ def test_impossible_options_fail_at_once(oomrec, command, words, hint):
     assert run.exit_code == 2 and hint in run.stderr, str(run)
 
 
+def test_some_trials_of_kills_and_cuts(build_dir):
+    """As many more are run by hand: `tests/ship_trials.py --trials 1000 --store seaweedfs`."""
+    script = Path(__file__).resolve().parent.parent / "ship_trials.py"
+    run = subprocess.run(
+        [sys.executable, script, "--trials", "6", "--seed", "5", build_dir],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 # --- a real store ----------------------------------------------------------------------------------
 
 
@@ -461,6 +506,16 @@ def test_seaweedfs_with_a_key_that_may_only_write(oomrec, preload, die, tmp_path
             seaweedfs.curl(path=f"/oom/{name}".replace("=", "%3D"), key=key[0], secret=key[1])
             == 403
         )
+        (preload.dump_dir / ".shipped").unlink()
+        guest = (object_store.GUEST, object_store.GUEST_SECRET)
+        again = ("recover", "--ship", "s3://oom/guest", "--ship-timeout", "5")
+        run = oomrec(*again, env=aws(seaweedfs.endpoint, *guest))
+        assert run.exit_code == 1 and "HTTP 403" in run.stderr
+        seaweedfs.let_guest_put()
+        assert oomrec(*again, env=aws(seaweedfs.endpoint, *guest)).exit_code == 0
+        path = f"/oom/{name}".replace("prod", "guest", 1).replace("=", "%3D")
+        assert seaweedfs.curl(path=path) == 200
+        assert seaweedfs.curl(path=path, key=guest[0], secret=guest[1]) == 403
         env["AWS_SECRET_ACCESS_KEY"] = "another"
         (preload.dump_dir / ".shipped").unlink()
         run = oomrec("recover", "--ship", "s3://oom/prod", "--ship-timeout", "1", env=env)

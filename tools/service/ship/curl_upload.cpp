@@ -41,7 +41,9 @@ std::string configuration(const Upload& upload) {
                      option("expect100-timeout", is_small ? "0.001" : "0.1");
   if (upload.credentials == nullptr) return text;
   const Credentials& key = *upload.credentials;
-  text += option("aws-sigv4", fmt::format("aws:amz:{}:s3", upload.region)) +
+  // S3 demands it, and curl 7.88 does not add it by itself.
+  text += option("header", "x-amz-content-sha256: UNSIGNED-PAYLOAD") +
+          option("aws-sigv4", fmt::format("aws:amz:{}:s3", upload.region)) +
           option("user", fmt::format("{}:{}", key.key_id, key.secret));
   if (!key.session_token.empty())
     text += option("header", "X-Amz-Security-Token: " + key.session_token);

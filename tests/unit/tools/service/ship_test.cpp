@@ -2,14 +2,18 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "tools/bundles/redact/scratch_directory.h"
 #include "tools/service/ship/ledger.h"
+#include "tools/service/ship/shipper.h"
 #include "tools/service/ship/store.h"
 
 using namespace oomrec::tools;
@@ -84,4 +88,38 @@ TEST_CASE("names in URLs") {
   CHECK(service::percent_encoded("rows/day=2026-11-30/a_b.json") ==
         "rows/day%3D2026-11-30/a_b.json");
   CHECK(service::percent_encoded("a b\"\n\xc3\xa9") == "a%20b%22%0A%C3%A9");
+}
+
+TEST_CASE("archives of a storm are spread over five seconds") {
+  const Spool spool;
+  fs::create_directory(spool.directory / kBundle);
+  std::ofstream{spool.directory / kBundle / "manifest.json"} << "{}";
+  REQUIRE(service::Ledger{spool.directory}.add_row(kBundle, kPlan, true));
+  const service::ShipSettings settings{
+      [](const std::string&, const fs::path&) { return service::PutResult::stored; }};
+  using Clock = std::chrono::steady_clock;
+  std::vector<Clock::duration> waits;
+  for (int host = 0; host < 20; ++host) {
+    const auto start = Clock::now();
+    service::Shipper shipper{settings, {spool.directory}};
+    REQUIRE(shipper.wake_time());
+    waits.push_back(*shipper.wake_time() - start);
+    CHECK(shipper.wake_time() <= Clock::now() + std::chrono::seconds{5});
+  }
+  const auto [least, most] = std::minmax_element(waits.begin(), waits.end());
+  CHECK(*most - *least > std::chrono::seconds{1});
+}
+
+TEST_CASE("a spool is begun, and again only when it is a day old") {
+  const Spool spool;
+  const auto written = [&] { return fs::last_write_time(spool.file); };
+  service::Ledger{spool.directory}.begin();
+  CHECK(spool.text().empty());
+  const auto at = written();
+  fs::last_write_time(spool.file, at - std::chrono::hours{23});
+  service::Ledger{spool.directory}.begin();
+  CHECK(written() == at - std::chrono::hours{23});
+  fs::last_write_time(spool.file, at - std::chrono::hours{25});
+  service::Ledger{spool.directory}.begin();
+  CHECK(written() >= at - std::chrono::hours{1});
 }
