@@ -9,9 +9,10 @@ namespace oomrec::tools::recording {
 
 namespace {
 
-// By cache, build-id and path.
+// By cache, build-id and path, without those that are closed by now.
 std::map<std::string, std::weak_ptr<CachedSymbols>>& open_symbols() {
   thread_local std::map<std::string, std::weak_ptr<CachedSymbols>> all;
+  std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
   return all;
 }
 
@@ -19,7 +20,6 @@ std::map<std::string, std::weak_ptr<CachedSymbols>>& open_symbols() {
 
 std::vector<std::shared_ptr<CachedSymbols>> CachedSymbols::all_open() {
   std::vector<std::shared_ptr<CachedSymbols>> open;
-  std::erase_if(open_symbols(), [](const auto& entry) { return entry.second.expired(); });
   for (const auto& [key, symbols] : open_symbols()) open.push_back(symbols.lock());
   return open;
 }
