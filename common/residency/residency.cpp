@@ -465,7 +465,6 @@ void add_area(session::Residency& found, const Area& area, const Area& before,
   }
   if (area.is_file || unwritten == ResidentKind::shared) return add_to(found, unwritten, resident);
   if (area.named().starts_with("[stack")) return add_to(found, ResidentKind::stacks, resident);
-  if (area.named() == "[heap]") return add_to(found, ResidentKind::heap, resident);
   const std::uint64_t own = std::min(contents.own_bytes, resident);
   add_to(found, ResidentKind::recorder, own);
   resident -= own;
@@ -473,10 +472,11 @@ void add_area(session::Residency& found, const Area& area, const Area& before,
   add_to(found, ResidentKind::held, held);
   resident -= held;
   const bool is_free = held == 0 && own == 0;
+  const bool is_heap = area.named() == "[heap]" || contents.has_small_blocks;
   add_to(found,
-         contents.has_small_blocks || (is_free && is_arena(area)) ? ResidentKind::heap
-         : is_free && is_guard_of(before, area)                   ? ResidentKind::stacks
-                                                                  : ResidentKind::unheld,
+         is_heap || (is_free && is_arena(area)) ? ResidentKind::heap
+         : is_free && is_guard_of(before, area) ? ResidentKind::stacks
+                                                : ResidentKind::unheld,
          resident);
 }
 

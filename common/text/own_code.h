@@ -26,6 +26,13 @@ constexpr bool is_programs_own(std::string_view python_file) noexcept {
   return !python_file.empty() && std::none_of(kInstalled.begin(), kInstalled.end(), has);
 }
 
+// Of the standard library of Python, also of what is compiled into the interpreter.
+constexpr bool is_standard_library(std::string_view python_file) noexcept {
+  const auto has = [&](std::string_view word) { return python_file.find(word) != word.npos; };
+  return python_file.starts_with("<frozen") || ((has("/lib/python3") || has("/lib64/python3")) &&
+                                                !has("site-packages/") && !has("dist-packages/"));
+}
+
 // The same of a function that was compiled at run time: of JavaScript, of Node.js' own modules.
 constexpr bool is_programs_own_script(std::string_view file) noexcept {
   return !file.empty() && !file.starts_with("node:") && file.find("node_modules/") == file.npos;

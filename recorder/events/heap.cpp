@@ -177,7 +177,10 @@ void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32
   maybe_read_clock(hook, thread);
   const NodeScope nodes{hook, &thread};
   std::atomic<std::uint64_t>* const word = small_word(hook, block);
-  const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root(hook));
+  // Of an exact recording's small blocks it would cost more than the rest.
+  const stack::Waiting waiting =
+      exact() && word != nullptr ? stack::Waiting::left_out : stack::Waiting::included;
+  const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root(hook), waiting);
   thread.note_served(node);
   const bool small = word != nullptr && insert_small(hook, thread, block, node, *word);
   if (!small && !insert(hook, thread, block, node, share))

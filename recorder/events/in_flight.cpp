@@ -13,8 +13,9 @@ void InFlight::begin(InHook hook, const Request& request, const Released& replac
   const NodeScope nodes{hook, thread};
   session::InFlight& entry = thread->lane->in_flight;
   entry.bytes.store(0, std::memory_order_release);  // of one that a longjmp has left
-  entry.node.store(stack::capture(hook, thread->stacks, thread->root(hook)),
-                   std::memory_order_relaxed);
+  entry.node.store(
+      stack::capture(hook, thread->stacks, thread->root(hook), stack::Waiting::included),
+      std::memory_order_relaxed);
   entry.api = static_cast<std::uint16_t>(request.api);
   entry.space = static_cast<std::uint8_t>(request.space);
   entry.replaced_bytes = replaced.holder != 0 ? replaced.bytes : 0;

@@ -8,6 +8,7 @@
 #include "common/system/syscalls.h"
 #include "recorder/python/codes.h"
 #include "recorder/python/unchanged_links.h"
+#include "recorder/python/waiting.h"
 #include "recorder/session/writer.h"
 #include "recorder/symbols/elf_symbols.h"
 
@@ -187,6 +188,7 @@ void python_modules_unloaded(InHook hook) noexcept {
 
 void python_reset_after_fork(InHook hook) noexcept {
   reset_codes(hook);
+  reset_waiting_after_fork(hook);
   g_described.store(false, std::memory_order_relaxed);
 }
 

@@ -18,6 +18,7 @@
 #include "recorder/session/reuse.h"
 #include "recorder/session/shortage.h"
 #include "recorder/session/writer.h"
+#include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::stack {
 namespace {
@@ -54,6 +55,8 @@ struct Tables {
   std::atomic<Slot*> large;         // kLargeSlots in their place; nullptr: not yet
   char text[2][4096];               // file and name being converted; under the lock
   char lines[16384];                // a line table likewise
+  char copies[2][4096];             // objects of another thread's code, likewise
+  char copied_table[16384];
 
   SlotTable current() noexcept {
     Slot* const many = large.load(std::memory_order_acquire);
@@ -242,22 +245,76 @@ std::uint32_t intern_texts(InHook hook, const CodeTexts& code) noexcept {
   return id;
 }
 
+// Where a code object's parts are.
+struct CodeParts {
+  std::uint64_t file, name, line_table;
+  std::uint32_t first_line;
+};
+
+std::uint32_t intern_parts(InHook hook, const CodeParts& parts) noexcept {
+  const std::uint32_t first_line = parts.first_line;
+  const Text file(parts.file, g_tables->text[0]);
+  const Text name(parts.name, g_tables->text[1]);
+  if (first_line == 0 && file.view() == "__init__" && name.view() == "__init__") {
+    return kHiddenCode;  // 3.12's helper frame under __init__
+  }
+  const std::string_view table = lines_of(
+      g_interpreter.version_hex, bytes_object(g_interpreter.at, parts.line_table), g_tables->lines);
+  return intern_texts(hook, {file.view(), name.view(), table, first_line});
+}
+
 // `era`: in which the id is valid.
 std::uint32_t intern_content(InHook hook, std::uint64_t code, const CodeFingerprint& fingerprint,
                              std::uint32_t& era) noexcept {
   const system::MutexGuard guard(g_lock);
   if (!guard) return 0;
   era = g_code_era.load(std::memory_order_relaxed);
-  const auto first_line = load<std::uint32_t>(code + g_interpreter.at.code_first_line);
-  const Text file(fingerprint.file, g_tables->text[0]);
-  const Text name(fingerprint.name, g_tables->text[1]);
-  if (first_line == 0 && file.view() == "__init__" && name.view() == "__init__") {
-    return kHiddenCode;  // 3.12's helper frame under __init__
-  }
-  const std::string_view table =
-      lines_of(g_interpreter.version_hex, bytes_object(g_interpreter.at, fingerprint.line_table),
-               g_tables->lines);
-  return intern_texts(hook, {file.view(), name.view(), table, first_line});
+  return intern_parts(hook, {fingerprint.file, fingerprint.name, fingerprint.line_table,
+                             load<std::uint32_t>(code + g_interpreter.at.code_first_line)});
+}
+
+// Copies of another thread's objects: their addresses; 0: an object is gone, or does not fit.
+std::uint64_t copy_object(InHook hook, std::uint64_t object, std::uint64_t bytes,
+                          std::span<char> to) noexcept {
+  if (bytes > to.size() || !symbols::read_own_memory(hook, object, to.data(), bytes)) return 0;
+  return reinterpret_cast<std::uint64_t>(to.data());
+}
+
+std::uint64_t copy_text(InHook hook, std::uint64_t object, std::span<char> to) noexcept {
+  const PythonOffsets& at = g_interpreter.at;
+  const std::uint64_t header = copy_object(hook, object, at.text_ascii_data, to);
+  if (header == 0) return 0;
+  const auto state = load<std::uint32_t>(header + at.text_state);
+  const auto length = load<std::uint64_t>(header + at.text_length);
+  if (length >= to.size()) return 0;
+  const bool is_ascii = (state & at.text_ascii_mask) != 0;
+  const std::uint64_t kind = (state >> at.text_kind_shift) & 7;
+  return copy_object(
+      hook, object, is_ascii ? at.text_ascii_data + length : at.text_wide_data + kind * length, to);
+}
+
+std::uint64_t copy_bytes(InHook hook, std::uint64_t object, std::span<char> to) noexcept {
+  const PythonOffsets& at = g_interpreter.at;
+  const std::uint64_t header = copy_object(hook, object, at.bytes_data, to);
+  const auto bytes = header == 0 ? ~std::uint64_t{0} : load<std::uint64_t>(header + at.bytes_size);
+  return bytes >= to.size() ? 0 : copy_object(hook, object, at.bytes_data + bytes, to);
+}
+
+// `copy`: of the code object without its bytecode.
+std::uint32_t intern_copy(InHook hook, std::uint64_t copy, std::uint32_t& era) noexcept {
+  const PythonOffsets& at = g_interpreter.at;
+  const system::MutexGuard guard(g_lock);
+  if (!guard) return 0;
+  era = g_code_era.load(std::memory_order_relaxed);
+  const auto part = [&](std::uint16_t offset) noexcept {
+    return load<std::uint64_t>(copy + offset);
+  };
+  const CodeParts parts{copy_text(hook, part(at.code_file), g_tables->copies[0]),
+                        copy_text(hook, part(at.code_name), g_tables->copies[1]),
+                        copy_bytes(hook, part(at.code_line_table), g_tables->copied_table),
+                        load<std::uint32_t>(copy + at.code_first_line)};
+  const bool is_whole = parts.file != 0 && parts.name != 0 && parts.line_table != 0;
+  return is_whole ? intern_parts(hook, parts) : 0;
 }
 
 // --- The cache by address ----------------------------------------------------------------------
@@ -324,22 +381,48 @@ void cache_id(std::uint64_t code, const std::uint64_t* words, std::uint32_t id,
   victim->sequence.store(even + 2, std::memory_order_release);
 }
 
-}  // namespace
+using FingerprintWords = std::array<std::uint64_t, sizeof(CodeFingerprint) / 8>;
 
-std::uint32_t intern_code(InHook hook, std::uint64_t code,
-                          const CodeFingerprint& fingerprint) noexcept {
-  const auto words =
-      std::bit_cast<std::array<std::uint64_t, sizeof(CodeFingerprint) / 8>>(fingerprint);
+std::uint32_t find_cached(std::uint64_t code, const FingerprintWords& words) noexcept {
   const std::uint32_t first = first_slot(code);
   const SlotTable table = g_tables->current();
   for (std::uint32_t i = 0; i < kProbes; ++i) {
     const std::uint32_t id = cached(table.at(first + i), code, words.data());
     if (id != 0) return id;
   }
+  return 0;
+}
+
+}  // namespace
+
+std::uint32_t intern_code(InHook hook, std::uint64_t code,
+                          const CodeFingerprint& fingerprint) noexcept {
+  const auto words = std::bit_cast<FingerprintWords>(fingerprint);
+  if (const std::uint32_t id = find_cached(code, words)) return id;
   if (!is_code(code)) return 0;
   std::uint32_t era = 0;
   const std::uint32_t id = intern_content(hook, code, fingerprint, era);
   if (id != 0) cache_id(code, words.data(), id, era);
+  return id;
+}
+
+std::uint32_t intern_code_of_other_thread(InHook hook, std::uint64_t code) noexcept {
+  const PythonOffsets& at = g_interpreter.at;
+  char memory[256];
+  const std::uint64_t bytes = std::max({at.code_file, at.code_name, at.code_line_table}) + 8u;
+  const std::uint64_t copy = copy_object(hook, code, bytes, memory);
+  if (copy == 0 || !is_code(copy)) return 0;
+  // Without a version the fingerprint is of the line table's bytes, which are not in the copy.
+  const bool has_version =
+      at.code_version != PythonOffsets::kAbsent && load<std::uint32_t>(copy + at.code_version) != 0;
+  FingerprintWords words{};
+  if (has_version) {
+    words = std::bit_cast<FingerprintWords>(code_fingerprint(at, copy));
+    if (const std::uint32_t id = find_cached(code, words)) return id;
+  }
+  std::uint32_t era = 0;
+  const std::uint32_t id = intern_copy(hook, copy, era);
+  if (id != 0 && has_version) cache_id(code, words.data(), id, era);
   return id;
 }
 

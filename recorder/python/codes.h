@@ -20,6 +20,10 @@ namespace oomrec::stack {
 inline constexpr std::uint32_t kHiddenCode = 0xffff'ffff;
 std::uint32_t intern_code(InHook, std::uint64_t code_object, const CodeFingerprint&) noexcept;
 
+// The same of a code object that another thread executes, and which may vanish meanwhile: read by
+// system calls, which do not fault. 0 also if its texts are longer than some KiB.
+std::uint32_t intern_code_of_other_thread(InHook, std::uint64_t code_object) noexcept;
+
 // A code object's texts, as another session of this program had them.
 struct CodeTexts {
   std::string_view file, name, line_table;

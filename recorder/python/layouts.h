@@ -12,6 +12,7 @@ constexpr PythonOffsets layout_3_8() noexcept {
   o.thread_frame = 24;
   o.thread_cframe = PythonOffsets::kAbsent;
   o.thread_id = 176;
+  o.thread_status = PythonOffsets::kAbsent;
   o.cframe_current = PythonOffsets::kAbsent;
   o.cframe_previous = PythonOffsets::kAbsent;
   o.frame_previous = 24;
@@ -75,6 +76,7 @@ constexpr PythonOffsets layout_3_12() noexcept {
   PythonOffsets o = layout_3_11();
   o.chain = FrameChain::shim_under_cframe;
   o.thread_id = 136;
+  o.thread_status = 24;
   o.cframe_current = 0;
   o.cframe_previous = 8;
   o.frame_previous = 8;

@@ -17,17 +17,20 @@ constexpr std::uint32_t minor_of(std::uint32_t version_hex) noexcept {
 constexpr std::uint16_t kVersionBehindFirstLine = 24;
 constexpr std::uint16_t kWideBehindAscii = 16;
 
+// Behind the positions of thread_id, native_thread_id and datastack_chunk.
+constexpr std::uint16_t kStatusBehindThreadId = 24;
+
 struct PublishedReader {
   const std::byte* base;
   bool plausible = true;
 
-  std::uint64_t word(std::uint16_t position) const noexcept {
+  std::uint64_t word(unsigned position) const noexcept {
     std::uint64_t value;
     std::memcpy(&value, base + position, sizeof value);
     return value;
   }
   // Objects are small: an offset beyond 1 KiB was read from the wrong position.
-  std::uint16_t offset(std::uint16_t position) noexcept {
+  std::uint16_t offset(unsigned position) noexcept {
     const std::uint64_t value = word(position);
     if (value >= 1024) plausible = false;
     return static_cast<std::uint16_t>(value);
@@ -65,6 +68,9 @@ bool read_published(std::uint32_t version_hex, const std::byte* runtime, const T
   o.cframe_previous = kNone;
   o.thread_frame = published.offset(at.current_frame);
   o.thread_id = published.offset(at.thread_id);
+  o.thread_status = known_positions(minor) == nullptr
+                        ? kNone
+                        : published.offset(at.thread_id + kStatusBehindThreadId);
   o.frame_previous = published.offset(at.previous);
   o.frame_code = published.offset(at.executable);
   o.frame_instruction = published.offset(at.instr_ptr);

@@ -32,12 +32,14 @@ enum class InstructionKind : std::uint8_t {
 
 struct PythonOffsets {
   static constexpr std::uint16_t kAbsent = 0xffff;
+  static constexpr std::uint32_t kThreadIsActive = 1 << 4;  // it holds the GIL
 
   FrameChain chain;
   InstructionKind instruction_kind;
   std::uint16_t thread_frame;   // 3.8 to 3.10: frame; 3.13 on: current_frame
   std::uint16_t thread_cframe;  // 3.10 to 3.12
   std::uint16_t thread_id;
+  std::uint16_t thread_status;  // 3.12 on: kThreadIsActive is one of its bits
   std::uint16_t cframe_current;
   std::uint16_t cframe_previous;
   std::uint16_t frame_previous;

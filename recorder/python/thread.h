@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "common/session/python_lines.h"
 #include "common/system/hook_scope.h"
 #include "recorder/python/interpreter.h"
 
@@ -63,6 +64,37 @@ struct FrameCells {
 }
 
 constexpr std::uint64_t code_of(std::uint64_t cell) noexcept { return cell & ~std::uint64_t{7}; }
+
+// Start of the bytecode that this frame executes: the code object's, or the thread's copy of it.
+inline std::uint64_t bytecode_of(std::uint64_t frame, std::uint64_t code) noexcept {
+  const PythonOffsets& at = g_interpreter.at;
+  if (at.frame_tlbc_index == PythonOffsets::kAbsent) return code + at.code_bytecode;
+  const auto copies = load<std::uint64_t>(code + at.code_tlbc);  // {ssize_t size; char* entries[]}
+  const auto index = load<std::int32_t>(frame + at.frame_tlbc_index);
+  if (copies == 0 || index < 0 || index >= load<std::int64_t>(copies)) {
+    return code + at.code_bytecode;
+  }
+  return load<std::uint64_t>(copies + 8 + 8 * static_cast<std::uint64_t>(index));
+}
+
+// The instruction's offset in the bytecode.
+inline std::uint32_t instruction_of(std::uint64_t frame, std::uint64_t code,
+                                    std::uint64_t cell) noexcept {
+  std::int64_t offset = 0;
+  switch (g_interpreter.at.instruction_kind) {
+    case InstructionKind::byte_index:
+      offset = static_cast<std::int32_t>(cell);
+      break;
+    case InstructionKind::unit_index:
+      offset = std::int64_t{static_cast<std::int32_t>(cell)} * 2;
+      break;
+    case InstructionKind::pointer:
+      offset = static_cast<std::int64_t>(cell - bytecode_of(frame, code));
+      break;
+  }
+  return offset < 0 || offset > INT32_MAX ? session::kNoInstruction
+                                          : static_cast<std::uint32_t>(offset);
+}
 
 // 3.10, 3.11: each eval call has a C frame in a chain, whose address locates it on the C stack.
 constexpr bool have_cframe_markers(const PythonOffsets& at) noexcept {

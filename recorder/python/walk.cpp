@@ -8,42 +8,13 @@
 #include "recorder/python/code_fingerprint.h"
 #include "recorder/python/codes.h"
 #include "recorder/python/unchanged_links.h"
+#include "recorder/python/waiting.h"
 
 namespace oomrec::stack {
 namespace {
 
 // When the buffer is full: how many more links to read to find the C frame of the last ones.
 constexpr std::uint32_t kMarkerSearch = 4096;
-
-// Start of the bytecode that this frame executes: the code object's, or the thread's copy of it.
-std::uint64_t bytecode_of(std::uint64_t frame, std::uint64_t code) noexcept {
-  const PythonOffsets& at = g_interpreter.at;
-  if (at.frame_tlbc_index == PythonOffsets::kAbsent) return code + at.code_bytecode;
-  const auto copies = load<std::uint64_t>(code + at.code_tlbc);  // {ssize_t size; char* entries[]}
-  const auto index = load<std::int32_t>(frame + at.frame_tlbc_index);
-  if (copies == 0 || index < 0 || index >= load<std::int64_t>(copies)) {
-    return code + at.code_bytecode;
-  }
-  return load<std::uint64_t>(copies + 8 + 8 * static_cast<std::uint64_t>(index));
-}
-
-// The instruction's offset in the bytecode.
-std::uint32_t instruction_of(std::uint64_t frame, std::uint64_t code, std::uint64_t cell) noexcept {
-  std::int64_t offset = 0;
-  switch (g_interpreter.at.instruction_kind) {
-    case InstructionKind::byte_index:
-      offset = static_cast<std::int32_t>(cell);
-      break;
-    case InstructionKind::unit_index:
-      offset = std::int64_t{static_cast<std::int32_t>(cell)} * 2;
-      break;
-    case InstructionKind::pointer:
-      offset = static_cast<std::int64_t>(cell - bytecode_of(frame, code));
-      break;
-  }
-  return offset < 0 || offset > INT32_MAX ? session::kNoInstruction
-                                          : static_cast<std::uint32_t>(offset);
-}
 
 std::uint16_t& hint_of(PythonCache& cache, std::uint64_t address) noexcept {
   return cache.hints[(address >> 4 ^ address >> 10) % PythonCache::kHints];
@@ -241,6 +212,8 @@ PythonStack python_stack(InHook hook, PythonCache& cache, bool in_handler) noexc
     frame = load<std::uint64_t>(cframe + at.cframe_current);
   }
   if (frame == 0 || !state.was_alive()) return clear_python_cache(cache);
+  if (g_some_thread_state.load(std::memory_order_relaxed) != state.address) [[unlikely]]
+    g_some_thread_state.store(state.address, std::memory_order_relaxed);
   if (python.unverified.load(std::memory_order_relaxed) && !verify(hook, frame)) [[unlikely]]
     return clear_python_cache(cache);
   const std::uint32_t era = g_code_era.load(std::memory_order_acquire);

@@ -7,6 +7,7 @@
 #include "common/session/view.h"
 #include "recorder/python/attach.h"
 #include "recorder/python/chain.h"
+#include "recorder/python/waiting.h"
 #include "recorder/python/walk.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/intern.h"
@@ -185,8 +186,17 @@ std::uint32_t merge_and_intern(InHook hook, ThreadStacks& thread, NativeStack na
 
 namespace {
 
+// The node of the Python frames that wait for this thread, below `group`; `group`: of none.
+[[gnu::noinline]] std::uint32_t waiting_node(InHook hook, std::uint32_t group) noexcept {
+  std::uint64_t words[48];
+  std::uint32_t node = group;
+  for (std::size_t left = waiting_frames(hook, words); left != 0 && node != 0; --left)
+    node = intern(hook, node, words[left - 1]);
+  return node != 0 ? node : group;
+}
+
 std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& thread,
-                           std::uint32_t group) noexcept {
+                           std::uint32_t group, Waiting waiting) noexcept {
   const std::uint64_t salt = session::salt_of(era_of(thread));
   const bool has_stacks = thread.generation != 0;
   MergedCache& cache = thread.merged;
@@ -204,7 +214,11 @@ std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& threa
   const bool in_handler = native.truncated || native.interrupted;
   const PythonStack python = python_stack(hook, thread.python, in_handler);
   cache.python = std::min(cache.python, python.reused);
-  if (python.count != 0) stack.python = python.frames[python.count - 1].chain;
+  if (python.count != 0) {
+    stack.python = python.frames[python.count - 1].chain;
+  } else if (waiting == Waiting::included && !in_handler) {
+    stack.root = group = waiting_node(hook, group);
+  }
   stack.native = chain ^ salt;
 
   CachedStack& cached = slot_of(thread, stack);
@@ -238,13 +252,13 @@ std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& threa
 
 }  // namespace
 
-[[gnu::noinline]] std::uint32_t capture(InHook hook, ThreadStacks& thread,
-                                        std::uint32_t group) noexcept {
+[[gnu::noinline]] std::uint32_t capture(InHook hook, ThreadStacks& thread, std::uint32_t group,
+                                        Waiting waiting) noexcept {
   const Registers at = start_of_walk();
   UsesNodes uses;
   uses.begin(thread.era);  // for a caller that only wants to know the stack
   for (;;) {
-    const std::uint32_t node = capture_from(hook, at, thread, group);
+    const std::uint32_t node = capture_from(hook, at, thread, group, waiting);
     if (!is_given_up(thread.era)) [[likely]] {
       uses.end();
       return node;

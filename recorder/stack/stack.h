@@ -195,7 +195,11 @@ void start() noexcept;
 // Within UsesNodes: captures the calling thread's stack, without the frames of liboomrec.so itself.
 // `group`: the node of the thread's group, which becomes the outermost. Returns the innermost node;
 // `group` itself if nothing could be unwound. Counts truncated stacks in the header.
-std::uint32_t capture(InHook, ThreadStacks&, std::uint32_t group) noexcept;
+// `waiting`: of a thread that runs no Python, the frames of Python that wait for it are further
+// out.
+enum class Waiting : bool { left_out, included };
+std::uint32_t capture(InHook, ThreadStacks&, std::uint32_t group,
+                      Waiting = Waiting::left_out) noexcept;
 
 // Interns one more frame below `parent`; 0 when the trie is full.
 std::uint32_t intern(InHook, std::uint32_t parent, std::uint64_t frame) noexcept;

@@ -97,7 +97,8 @@ void sample(InHook hook, ThreadState* thread) noexcept {
 }  // namespace
 
 std::uint32_t running_grower(InHook hook, ThreadState& thread) noexcept {
-  const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root(hook));
+  const std::uint32_t node =
+      stack::capture(hook, thread.stacks, thread.root(hook), stack::Waiting::included);
   return g_state.holders.find_or_add(hook, node, Space::map, Api::mmap, session::kHolderEstimated);
 }
 

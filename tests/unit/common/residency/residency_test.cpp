@@ -281,6 +281,21 @@ TEST_CASE("smaps of other kinds of memory: their resident parts add up") {
   CHECK(looked.found.touched_bytes == 484 * kKiB);
 }
 
+TEST_CASE("large blocks in [heap] count as held, the rest of it as the heap") {
+  // As glibc has them, whose threshold for mappings of their own rises to 32 MiB.
+  tests::Machine machine;
+  machine.file("/proc/self/pagemap", "");
+  machine.file("/proc/self/smaps",
+               "55550000-55650000 rw-p 00000000 00:00 0     [heap]\nRss: 1024 kB\n"
+               "Anonymous: 1024 kB\nSwap: 0 kB\n");
+  constexpr std::uint64_t kKiB = 1024, kBlock = 0x55560000;
+  hold(reinterpret_cast<char*>(kBlock), 256 * kKiB);
+  const Looked looked = look();
+  g_ranges.unmap(kHook, kBlock, 256 * kKiB);
+  CHECK(looked.kind(ResidentKind::held) == 256 * kKiB);
+  CHECK(looked.kind(ResidentKind::heap) == 768 * kKiB);
+}
+
 TEST_CASE("static variables are the executable's data, and what follows it without a file") {
   tests::Machine machine;
   machine.file("/proc/self/pagemap", "");

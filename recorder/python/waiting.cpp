@@ -1,0 +1,189 @@
+#include "recorder/python/waiting.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/session/view.h"
+#include "common/system/memory.h"
+#include "common/system/mutex.h"
+#include "common/text/own_code.h"
+#include "recorder/python/codes.h"
+#include "recorder/python/thread.h"
+#include "recorder/session/writer.h"
+#include "recorder/symbols/elf_symbols.h"
+
+namespace oomrec::stack {
+namespace {
+
+// Where a thread's state links to its neighbours, in each version.
+constexpr std::uint64_t kPrevious = 0, kNext = 8;
+constexpr std::uint32_t kMostThreads = 16;
+constexpr std::uint32_t kMostShims = 8;
+
+// A frame of another thread, as it was read.
+struct Frame {
+  std::uint64_t address, previous, code, instruction;
+  std::uint32_t role;
+  bool operator==(const Frame&) const = default;
+};
+
+template <class T>
+bool read(InHook hook, std::uint64_t address, T& out) noexcept {
+  return address % alignof(T) == 0 && symbols::read_own_memory(hook, address, &out, sizeof out);
+}
+
+bool read_frame(InHook hook, std::uint64_t address, Frame& out) noexcept {
+  const PythonOffsets& at = g_interpreter.at;
+  std::byte copy[128];
+  if (at.frame_instruction + 8u > sizeof copy || !read(hook, address, copy)) return false;
+  const FrameCells cells = cells_of(at, reinterpret_cast<std::uint64_t>(copy));
+  out = {address, cells.previous, code_of(cells.code), cells.instruction, cells.role};
+  return true;
+}
+
+// From this address outwards, past the interpreter's own. False: there is none.
+bool read_python_frame(InHook hook, std::uint64_t address, Frame& out) noexcept {
+  for (std::uint32_t left = kMostShims; left != 0 && address != 0; --left) {
+    if (!read_frame(hook, address, out)) return false;
+    if (!is_shim_owner(out.role) && out.code != 0) return true;
+    address = out.previous;
+  }
+  return false;
+}
+
+// Whether it runs Python, rather than native code without the lock of the interpreter.
+bool runs_python(InHook hook, std::uint64_t state) noexcept {
+  const PythonOffsets& at = g_interpreter.at;
+  if (at.thread_status == PythonOffsets::kAbsent)
+    return reinterpret_cast<std::uint64_t>(g_interpreter.attached_state()) == state;
+  std::uint32_t status = 0;
+  return !read(hook, state + at.thread_status, status) ||
+         (status & PythonOffsets::kThreadIsActive) != 0;
+}
+
+// The frame in which a thread waits. False: it runs, or has none.
+bool innermost_of_waiting(InHook hook, std::uint64_t state, Frame& out) noexcept {
+  const PythonOffsets& at = g_interpreter.at;
+  if (runs_python(hook, state)) return false;
+  std::uint64_t frame = 0, cframe = 0;
+  if (at.thread_frame != PythonOffsets::kAbsent)
+    return read(hook, state + at.thread_frame, frame) && read_python_frame(hook, frame, out);
+  return read(hook, state + at.thread_cframe, cframe) &&
+         read(hook, cframe + at.cframe_current, frame) && read_python_frame(hook, frame, out);
+}
+
+std::uint64_t word_of(InHook hook, const Frame& frame) noexcept {
+  const std::uint32_t id = intern_code_of_other_thread(hook, frame.code);
+  return id == 0 || id == kHiddenCode
+             ? 0
+             : session::python_frame(id,
+                                     instruction_of(frame.address, frame.code, frame.instruction));
+}
+
+// Waits for others by the standard library's functions: for another thread's, or for a socket.
+bool is_in_standard_library(std::uint64_t word) noexcept {
+  const auto& code = session::g_session.codes.at(session::code_of(word));
+  return text::is_standard_library(session::g_session.view().string(code.file));
+}
+
+struct WaitingThread {
+  std::uint64_t state;
+  Frame innermost;
+};
+
+// The only thread that waits in native code. state 0: none, or several.
+WaitingThread find_waiting(InHook hook) noexcept {
+  const std::uint64_t some = g_some_thread_state.load(std::memory_order_relaxed);
+  WaitingThread found{};
+  std::uint32_t left = kMostThreads;
+  // False: there is no point in going on.
+  const auto visit = [&](std::uint64_t state) noexcept {
+    if (left == 0) return false;
+    --left;
+    Frame frame{};
+    if (!innermost_of_waiting(hook, state, frame)) return true;
+    const std::uint64_t word = word_of(hook, frame);
+    if (word == 0) return false;
+    if (is_in_standard_library(word)) return true;
+    if (found.state != 0) return false;
+    found = {state, frame};
+    return true;
+  };
+  if (some == 0 || !visit(some)) return {};
+  for (const std::uint64_t link : {kPrevious, kNext}) {
+    std::uint64_t state = some;
+    for (;;) {
+      const std::uint64_t before = state;
+      std::uint64_t back = 0;
+      if (!read(hook, before + link, state)) return {};
+      if (state == 0) break;
+      if (!read(hook, state + (kPrevious + kNext - link), back) || back != before || !visit(state))
+        return {};
+    }
+  }
+  return found;
+}
+
+bool still_waits(InHook hook, const WaitingThread& waiting) noexcept {
+  Frame now{};
+  return innermost_of_waiting(hook, waiting.state, now) && now == waiting.innermost;
+}
+
+// What was found last, for the requests that follow at once. Under the lock.
+constexpr std::size_t kMostWords = 48;
+struct Last {
+  WaitingThread waiting;
+  std::uint64_t words[kMostWords];
+  std::size_t count;
+  std::uint32_t era;
+  std::uint64_t next_ns;  // no search before
+};
+constinit Last g_last{};
+constinit system::Mutex g_lock;
+
+void search(InHook hook) noexcept {
+  g_last.count = 0;
+  g_last.era = g_code_era.load(std::memory_order_acquire);
+  g_last.waiting = find_waiting(hook);
+  Frame frame = g_last.waiting.innermost;
+  bool more = g_last.waiting.state != 0;
+  while (more && g_last.count < kMostWords) {
+    if (const std::uint64_t word = word_of(hook, frame)) g_last.words[g_last.count++] = word;
+    more = read_python_frame(hook, frame.previous, frame);
+  }
+  if (g_last.count != 0 && !still_waits(hook, g_last.waiting)) g_last.count = 0;
+}
+
+}  // namespace
+
+std::size_t waiting_frames(InHook hook, std::span<std::uint64_t> words) noexcept {
+  constexpr std::uint64_t kShare = 10;
+  const Interpreter& python = g_interpreter;
+  if (!python.ready.load(std::memory_order_acquire) || python.at.free_threaded ||
+      python.unverified.load(std::memory_order_relaxed) || python.is_finalizing() != 0)
+    return 0;
+  const bool has_status = python.at.thread_status != PythonOffsets::kAbsent;
+  if (!has_status && python.version_hex >= 0x030c0000) return 0;
+  const system::MutexGuard guard(g_lock);
+  if (!guard) return 0;
+  const std::uint64_t now = system::monotonic_ns();
+  if (now >= g_last.next_ns) {
+    search(hook);
+    const std::uint64_t after = system::monotonic_ns();
+    g_last.next_ns = after + kShare * (after - now);
+  } else if (g_last.era != g_code_era.load(std::memory_order_acquire) ||
+             (g_last.count != 0 && !still_waits(hook, g_last.waiting))) {
+    return 0;
+  }
+  const std::size_t count = std::min(g_last.count, words.size());
+  std::copy_n(g_last.words, count, words.begin());
+  return count;
+}
+
+void reset_waiting_after_fork(InHook) noexcept {
+  if (g_lock.held()) g_lock.unlock();  // its owner does not exist in the child
+  g_last = {};
+  g_some_thread_state.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace oomrec::stack

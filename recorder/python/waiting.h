@@ -1,0 +1,30 @@
+// The Python frames that wait for a thread that runs no Python.
+//
+// Libraries compute in threads of their own (Polars, Arrow, DuckDB), while the thread that called
+// them waits in native code. What those threads allocate is the doing of the line that waits. Who
+// waits is certain only if one thread of the interpreter's is in native code that is not the
+// standard library's (queues, sockets, locks), so with several of them no line is given.
+//
+// That thread may go on at any time, and its frames vanish. So everything is read by system calls,
+// which do not fault, and counts only if the thread waits in the same frame afterwards.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "common/system/hook_scope.h"
+
+namespace oomrec::stack {
+
+// A state of the interpreter's from which the others are found: that of the last thread whose
+// frames were read.
+inline constinit std::atomic<std::uint64_t> g_some_thread_state{0};
+
+// Their words, innermost first, at most as many as fit. Returns how many; 0: nobody waits, or it is
+// not clear who. Within UsesNodes. At most 1/10 of the time, and up to 50 us each.
+std::size_t waiting_frames(InHook, std::span<std::uint64_t> words) noexcept;
+
+void reset_waiting_after_fork(InHook) noexcept;
+
+}  // namespace oomrec::stack
