@@ -217,7 +217,9 @@ std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& threa
   if (python.count != 0) {
     stack.python = python.frames[python.count - 1].chain;
   } else if (waiting == Waiting::included && !in_handler) {
-    stack.root = group = waiting_node(hook, group);
+    stack.root = waiting_node(hook, group);
+    thread.is_waited_for = stack.root != group;
+    group = stack.root;
   }
   stack.native = chain ^ salt;
 

@@ -169,6 +169,7 @@ struct ThreadStacks {
   StackRange ranges[kStackRanges];  // the thread's own first
   std::uint32_t next_range;
   std::uint32_t generation;  // of the caches: walk_cache.h; 0: never used, all zero
+  bool is_waited_for;        // at its last capture with Waiting::included
   CacheGrowth growth;
   CachedWalks walks;
   WalkPieces pieces;

@@ -4,6 +4,7 @@
 #include "recorder/session/writer.h"
 #include "recorder/state/callbacks.h"
 #include "recorder/state/growth.h"
+#include "recorder/state/state.h"
 
 namespace oomrec::recorder {
 
@@ -19,6 +20,8 @@ void read_clock(InHook hook, ThreadState& thread) noexcept {
     thread.sums.settle(hook, g_state.holders);
   }
   maybe_sample_growth(hook, thread, now);
+  // A library's threads make few events, and each may be the only one that sees what they touch.
+  if (!exact() && g_state.ranges.usable_bytes() >= kReservedBytes) thread.events_to_clock = 0;
   const std::uint64_t last = g_session.header().last_tick_ns.load(std::memory_order_relaxed);
   if (now < last + kTickNs) [[likely]]
     return;

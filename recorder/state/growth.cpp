@@ -1,6 +1,7 @@
 #include "recorder/state/growth.h"
 
 #include <sys/resource.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -36,6 +37,10 @@ struct Growth {
   std::int64_t live_bytes = 0;
   std::int64_t pending_bytes = 0;  // not notable yet
   std::uint32_t reserving = 0;     // note_reservation()
+  // The grower of the latest sample in a thread that runs no Python, while a line of Python waited
+  // for it (recorder/python/waiting.h); 0: there was none.
+  std::uint32_t waited_for = 0;
+  std::uint64_t processor_ns = 0;  // of the whole process at the last sample
   live::Unexplained unexplained;
   live::GrowthSamples samples;
 };
@@ -64,11 +69,38 @@ void publish_samples() noexcept {
     g_session.header().growth[at].set(largest[at].grower, largest[at].bytes);
 }
 
+std::uint64_t processor_ns_of_all_threads() noexcept {
+  timespec time{};
+  if (system::call(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &time) != 0) return 0;
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// Whether other threads have done most of the work since the last sample.
+bool did_others_work(ThreadState& thread) noexcept {
+  const std::uint64_t process = processor_ns_of_all_threads(), own = system::processor_ns();
+  const std::uint64_t by_all = process - std::exchange(g_growth.processor_ns, process);
+  const std::uint64_t by_this = own - std::exchange(thread.processor_ns, own);
+  return by_this < by_all / 2;
+}
+
+// The stack that has made reservations grow since the last sample: that of this thread. But a
+// library's threads make few events. What they touched while a line of Python waited for them is
+// often seen in that thread's next event, which is another line's.
+std::uint32_t grower_now(InHook hook, ThreadState& thread) noexcept {
+  const bool by_others = did_others_work(thread);
+  const std::uint32_t grower = running_grower(hook, thread);
+  if (thread.stacks.python.count != 0)
+    return by_others && g_growth.waited_for != 0 ? g_growth.waited_for : grower;
+  if (thread.stacks.is_waited_for) g_growth.waited_for = grower;
+  return grower;
+}
+
 // Drops the sample if the tables have no room for the stack.
 void add_sample(InHook hook, ThreadState& thread, std::uint32_t reserving,
                 std::uint64_t bytes) noexcept {
   NodeScope nodes{hook, &thread};
-  const std::uint32_t grower = reserving != 0 ? reserving : running_grower(hook, thread);
+  const std::uint32_t grower = reserving != 0 ? reserving : grower_now(hook, thread);
   if (grower != 0) g_growth.samples.add(grower, bytes);
 }
 
@@ -151,6 +183,8 @@ bool claim_growth() noexcept {
   if (!enter()) return false;
   for (const live::GrowthSamples::Sample& one : g_growth.samples.all())
     g_node_states.touch(g_session.holders.at(one.grower).node);
+  if (g_growth.waited_for != 0)
+    g_node_states.touch(g_session.holders.at(g_growth.waited_for).node);
   leave();
   return true;
 }
@@ -158,7 +192,7 @@ bool claim_growth() noexcept {
 void reset_growth() noexcept {
   g_growth.samples.clear();
   g_growth.unexplained = {};
-  g_growth.reserving = 0;
+  g_growth.reserving = g_growth.waited_for = 0;
   g_growth.next_ns.store(0, std::memory_order_relaxed);
   g_growth.read_ns = 0;
   g_growth.peak_bytes = g_growth.resident_bytes = g_growth.live_bytes = g_growth.pending_bytes = 0;

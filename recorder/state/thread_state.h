@@ -62,6 +62,7 @@ struct ThreadState {
   // Of the block that a realloc under way has released; 0: none. If that fails, it is live again.
   std::atomic<std::uint32_t> released_node;
   std::uint64_t mapped_bytes;  // all that it has mapped, reservations included
+  std::uint64_t processor_ns;  // its own at its last sample of growth
   stack::ThreadStacks stacks;
 
   std::uint64_t& last_block_of(Space space) noexcept {
