@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "common/session/view.h"
 #include "common/system/memory.h"
@@ -136,10 +137,23 @@ struct Last {
   std::uint64_t words[kMostWords];
   std::size_t count;
   std::uint32_t era;
-  std::uint64_t next_ns;  // no search before
+  // What searches may still take of the time, and when that was so.
+  std::int64_t budget_ns;
+  std::uint64_t time_ns;
 };
 constinit Last g_last{};
 constinit system::Mutex g_lock;
+
+// A tenth of the time, and bursts.
+bool may_search() noexcept {
+  constexpr std::uint64_t kShare = 10, kBurstNs = 2'000'000;
+  const std::uint64_t now = system::monotonic_ns();
+  const std::uint64_t passed =
+      std::min(now - std::exchange(g_last.time_ns, now), kShare * kBurstNs);
+  g_last.budget_ns = std::min(g_last.budget_ns + static_cast<std::int64_t>(passed / kShare),
+                              static_cast<std::int64_t>(kBurstNs));
+  return g_last.budget_ns > 0;
+}
 
 void search(InHook hook) noexcept {
   g_last.count = 0;
@@ -157,7 +171,6 @@ void search(InHook hook) noexcept {
 }  // namespace
 
 std::size_t waiting_frames(InHook hook, std::span<std::uint64_t> words) noexcept {
-  constexpr std::uint64_t kShare = 10;
   const Interpreter& python = g_interpreter;
   if (!python.ready.load(std::memory_order_acquire) || python.at.free_threaded ||
       python.unverified.load(std::memory_order_relaxed) || python.is_finalizing() != 0)
@@ -166,11 +179,10 @@ std::size_t waiting_frames(InHook hook, std::span<std::uint64_t> words) noexcept
   if (!has_status && python.version_hex >= 0x030c0000) return 0;
   const system::MutexGuard guard(g_lock);
   if (!guard) return 0;
-  const std::uint64_t now = system::monotonic_ns();
-  if (now >= g_last.next_ns) {
+  if (may_search()) {
+    const std::uint64_t began = system::monotonic_ns();
     search(hook);
-    const std::uint64_t after = system::monotonic_ns();
-    g_last.next_ns = after + kShare * (after - now);
+    g_last.budget_ns -= static_cast<std::int64_t>(system::monotonic_ns() - began);
   } else if (g_last.era != g_code_era.load(std::memory_order_acquire) ||
              (g_last.count != 0 && !still_waits(hook, g_last.waiting))) {
     return 0;

@@ -183,8 +183,7 @@ bool claim_growth() noexcept {
   if (!enter()) return false;
   for (const live::GrowthSamples::Sample& one : g_growth.samples.all())
     g_node_states.touch(g_session.holders.at(one.grower).node);
-  if (g_growth.waited_for != 0)
-    g_node_states.touch(g_session.holders.at(g_growth.waited_for).node);
+  if (g_growth.waited_for != 0) g_node_states.touch(g_session.holders.at(g_growth.waited_for).node);
   leave();
   return true;
 }

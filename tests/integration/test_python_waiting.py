@@ -1,0 +1,74 @@
+"""What a library's own threads allocate has the line of Python that waits for them, if it is certain which one that is."""
+
+import pytest
+from pythons import PYTHON_VERSIONS
+
+MIB = 1 << 20
+PROGRAM = """
+import ctypes, queue, sys, threading
+library, running = ctypes.CDLL(sys.argv[1]), ctypes.PyDLL(sys.argv[1])
+def keep_frame():
+    library.request(ctypes.c_size_t(40 << 20), 1)
+def run_on():
+    running.request(ctypes.c_size_t(40 << 20), 0)
+    while not running.is_done(): pass
+def beside(wait):
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+"""
+WAITS = PROGRAM + "keep_frame()\n"
+WAITS_BESIDE_A_QUEUE = PROGRAM + "beside(queue.Queue().get); keep_frame()\n"
+RUNS = PROGRAM + "run_on()\n"
+TWO_WAIT = (
+    PROGRAM
+    + """
+def sleep_on():
+    library.sleep_on()
+beside(sleep_on)
+while not library.sleeps(): pass
+keep_frame()
+"""
+)
+
+
+@pytest.fixture
+def holder(oomrec, python, victim, tmp_path):
+    """holder(PROGRAM, VERSION) is what has the 40 MiB: names of its functions, innermost first."""
+
+    def run(text: str, version: str | None = None) -> list[str]:
+        (tmp_path / "frames.py").write_text(text)
+        done = oomrec(
+            "run", "--dump-at-exit", "--",
+            python(version), "frames.py", victim("threads_library.so"),
+        )  # fmt: skip
+        assert done.exit_code == 0, str(done)
+        holders = oomrec.json("show", done.only_bundle())["holders"]
+        (largest,) = [one for one in holders if one["bytes"] >= 40 * MIB]
+        return [frame["function"] for frame in largest["stack"]]
+
+    return run
+
+
+def is_waited_for(functions: list[str]) -> bool:
+    return "keep_frame" in functions
+
+
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+def test_a_librarys_threads_have_the_line_that_waits(holder, version):
+    functions = holder(WAITS, version)
+    assert functions[0] == "work" and functions[-2:] == ["keep_frame", "<module>"], functions
+
+
+def test_a_thread_that_waits_in_the_standard_library_does_not_count(holder):
+    assert is_waited_for(holder(WAITS_BESIDE_A_QUEUE))
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", None])
+def test_a_line_that_runs_is_not_blamed(holder, version):
+    functions = holder(RUNS, version)
+    assert functions[0] == "work" and not {"run_on", "<module>"} & set(functions), functions
+
+
+def test_with_two_lines_that_wait_it_is_not_certain_which(holder):
+    functions = holder(TWO_WAIT)
+    assert functions[0] == "work" and not {"keep_frame", "<module>"} & set(functions), functions
