@@ -31,18 +31,46 @@ constexpr std::string_view kAllocators[] = {
     "os::commit_memory",
     "os::pd_commit_memory",
     "Perl_safesys",
+    "new_arena",
+    "PyObject_Malloc",
+    "PyObject_Realloc",
+    "_PyObject_GC_",
 };
+
+constexpr std::string_view kCommitting[] = {
+    "os::commit_memory",
+    "ZPhysicalMemoryBacking::map",
+    "ZPhysicalMemoryManager::map",
+};
+
+// Of each collector: Serial, Parallel, G1, Shenandoah, Z; in JDK 17 and 25.
+constexpr std::string_view kJavaHeap[] = {
+    "CardGeneration::", "TenuredGeneration::", "DefNewGeneration::",
+    "Generation::",     "PSVirtualSpace::",    "G1PageBasedVirtualSpace::",
+    "ShenandoahHeap",   "ZPhysicalMemory",     "ZPageAllocator::",
+};
+
+template <std::size_t count>
+bool begins_with_one_of(const std::string_view (&beginnings)[count],
+                        std::string_view name) noexcept {
+  return std::any_of(std::begin(beginnings), std::end(beginnings),
+                     [&](std::string_view beginning) { return name.starts_with(beginning); });
+}
 
 }  // namespace
 
 bool is_allocator_function(std::string_view name) noexcept {
-  return std::any_of(std::begin(kAllocators), std::end(kAllocators),
-                     [&](std::string_view beginning) { return name.starts_with(beginning); });
+  return begins_with_one_of(kAllocators, name);
 }
 
 bool is_library_function(std::string_view name) noexcept {
-  return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
-                     [&](std::string_view beginning) { return name.starts_with(beginning); });
+  return begins_with_one_of(kBeginnings, name);
 }
+
+bool commits_for_jvm(std::string_view name) noexcept {
+  return begins_with_one_of(kCommitting, name);
+}
+
+bool is_of_java_heap(std::string_view name) noexcept { return begins_with_one_of(kJavaHeap, name); }
 
 }  // namespace oomrec::names

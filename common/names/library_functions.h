@@ -15,4 +15,9 @@ bool is_library_function(std::string_view name) noexcept;
 // names of all kinds.
 bool is_allocator_function(std::string_view name) noexcept;
 
+// Whether it commits memory for HotSpot, the JVM: for the Java heap if a function of that calls it,
+// or at most two functions further out.
+bool commits_for_jvm(std::string_view name) noexcept;
+bool is_of_java_heap(std::string_view name) noexcept;
+
 }  // namespace oomrec::names

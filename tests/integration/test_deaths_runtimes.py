@@ -220,3 +220,32 @@ def test_a_memory_error_after_a_failed_request_has_one_bundle(preload, python):
     run = preload(python(), "-c", "bytearray(1 << 46)")
     assert run.exit_code == 1, str(run)
     assert metadata(run.only_bundle())["reason"] == "allocation_failed"
+
+
+JAVA_KEEPS = """
+import java.util.*;
+public class Keeps {
+  public static void main(String[] words) {
+    List<byte[]> kept = new ArrayList<>();
+    for (int i = 0; i < 60; ++i) { byte[] block = new byte[1 << 20]; Arrays.fill(block, (byte) i); kept.add(block); }
+    Runtime.getRuntime().halt(kept.size() == 60 ? 0 : 1);
+  }
+}
+"""
+
+
+@pytest.mark.needs_program("java")
+@pytest.mark.parametrize("collector", ["Serial", "Parallel", "G1", "Shenandoah", "Z"])
+def test_the_java_heap_is_one_holder(oomrec, tmp_path, collector):
+    """Whichever functions of the collector have committed its parts."""
+    source = tmp_path / "Keeps.java"
+    source.write_text(JAVA_KEEPS)
+    run = oomrec(
+        "run", "--dump-at-exit", "--",
+        "java", f"-XX:+Use{collector}GC", "-Xmx200m", str(source),
+    )  # fmt: skip
+    assert run.exit_code == 0, str(run)
+    largest = oomrec.json("show", run.only_bundle())["holders"][0]
+    (frame,) = largest["stack"]
+    assert frame["function"] == "[the Java heap: objects of the program, or free]"
+    assert largest["bytes"] > 60 << 20

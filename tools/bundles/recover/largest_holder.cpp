@@ -7,6 +7,7 @@
 #include "tools/recording/analysis/stacks.h"
 #include "tools/recording/stack_text/frame_selection.h"
 #include "tools/recording/stack_text/stack_text.h"
+#include "tools/recording/symbolize/function_name.h"
 
 namespace oomrec::tools::bundles {
 namespace {
@@ -24,7 +25,8 @@ std::string line_of(const std::vector<recording::LocationId>& stack,
   if (interest.empty()) return {};
   const auto rank = [&](std::size_t at) {
     return std::tuple{interest[at] == recording::Interest::machinery,
-                      !has_name(locations[stack[at]]), interest[at]};
+                      !has_name(locations[stack[at]]), interest[at],
+                      recording::is_library_function(locations[stack[at]])};
   };
   std::size_t most = 0;
   for (std::size_t at = 1; at < stack.size(); ++at)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/names/library_functions.h"
 #include "common/session/recursion.h"
 #include "tools/recording/symbolize/function_name.h"
 
@@ -208,6 +209,24 @@ void Stacks::forget_numbers() {
   locations_.forget_numbers();
 }
 
+StackId Stacks::java_heap_of(StackId stack) {
+  constexpr int kMostBetween = 2;
+  if (!names::commits_for_jvm(locations_[entries_[stack].location].function)) return 0;
+  StackId outer = entries_[stack].parent;
+  for (int left = kMostBetween; left != 0 && outer != 0; --left) {
+    if (names::is_of_java_heap(locations_[entries_[outer].location].function)) break;
+    outer = entries_[outer].parent;
+  }
+  if (outer == 0 || !names::is_of_java_heap(locations_[entries_[outer].location].function))
+    return 0;
+  std::vector<LocationId> labels;
+  for (; outer != 0; outer = entries_[outer].parent)
+    if (locations_[entries_[outer].location].label) labels.push_back(entries_[outer].location);
+  StackId heap = 0;
+  for (auto label = labels.rbegin(); label != labels.rend(); ++label) heap = child(heap, *label);
+  return child(heap, locations_.java_heap());
+}
+
 StackId Stacks::of_node(std::uint32_t node) {
   // Outwards to a cached node, then back in.
   missing_.clear();
@@ -225,8 +244,11 @@ StackId Stacks::of_node(std::uint32_t node) {
   }
   for (auto at = missing_.rbegin(); at != missing_.rend(); ++at) {
     const std::vector<LocationId>& frame = locations_.of_frame(at->second);
-    for (auto location = frame.rbegin(); location != frame.rend(); ++location)
+    for (auto location = frame.rbegin(); location != frame.rend(); ++location) {
+      if (stack != 0 && locations_[entries_[stack].location].function == kJavaHeap) break;
       stack = child(stack, *location);
+      if (const StackId heap = java_heap_of(stack)) stack = heap;
+    }
     of_node_[at->first] = stack;
     is_cached_[at->first] = true;
   }

@@ -84,6 +84,9 @@ class Stacks {
   bool is_left_out(LocationId id);
   std::uint32_t function_of(LocationId id);
   StackId without_last_cycle(StackId stack);
+  // Of the JVM's functions that commit a part of the Java heap: that it is this heap, below the
+  // labels. Who needed the memory is not on the stack: a collector's threads mostly.
+  StackId java_heap_of(StackId stack);
   StackId child(StackId parent, LocationId location);
   StackId new_child(StackId parent, LocationId location);
 

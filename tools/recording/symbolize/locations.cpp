@@ -213,6 +213,8 @@ const std::vector<LocationId>& Locations::of_frame(std::uint64_t frame) {
   return at->second = std::move(ids);
 }
 
+LocationId Locations::java_heap() { return intern(note(std::string{kJavaHeap})); }
+
 std::vector<LocationId> Locations::of_stack(std::uint32_t node) {
   std::vector<LocationId> stack;
   recording_.view().walk(node, [&](std::uint64_t frame) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -43,6 +44,9 @@ struct Location {
 
 using LocationId = std::uint32_t;
 
+// In place of the JVM's functions that commit a part of it.
+inline constexpr std::string_view kJavaHeap = "[the Java heap: objects of the program, or free]";
+
 class Locations {
  public:
   // `stored` is empty without a symbols.json. `cache`: symbols that earlier commands found;
@@ -56,6 +60,8 @@ class Locations {
 
   // The locations of a stack, innermost first.
   std::vector<LocationId> of_stack(std::uint32_t node);
+
+  LocationId java_heap();  // the note kJavaHeap
 
   // The location of a FRAME in a bundle's JSON (docs/json.md).
   LocationId of_json(const Json& frame);
