@@ -28,9 +28,9 @@ struct Published {
 Published published_3_13() {
   Published p(0x030d00f0);
   const std::pair<std::size_t, std::uint64_t> fields[] = {
-      {184, 72},  {192, 152}, {232, 8},   {240, 0},  {248, 56},  {264, 70},
-      {280, 112}, {296, 128}, {304, 136}, {312, 68}, {344, 200}, {360, 8},
-      {520, 16},  {528, 32},  {544, 32},  {552, 16}, {560, 40}};
+      {184, 72}, {192, 152}, {216, 32},  {232, 8},   {240, 0},  {248, 56},
+      {264, 70}, {280, 112}, {296, 128}, {304, 136}, {312, 68}, {344, 200},
+      {360, 8},  {520, 16},  {528, 32},  {544, 32},  {552, 16}, {560, 40}};
   for (const auto& [position, value] : fields) p.put(position, value);
   return p;
 }
@@ -78,6 +78,7 @@ TEST_CASE("published offsets are used for versions that have them") {
   CHECK(offsets.chain == FrameChain::shim);
   CHECK(offsets.thread_frame == 72);
   CHECK(offsets.thread_id == 152);
+  CHECK(offsets.thread_status == 32);
   CHECK(offsets.frame_instruction == 56);
   CHECK(offsets.code_name == 128);
   CHECK(offsets.code_bytecode == 200);
