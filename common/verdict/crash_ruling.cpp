@@ -97,6 +97,7 @@ Ruling rule_on_fault(const Evidence& e) noexcept {
   const bool before = e.is_before_request();
   if (e.has(session::kLinkDerived) && (before || e.is_in_request(session::kUnlimited)))
     return {Link::derived, e.few_served() ? Certainty::proven : Certainty::likely};
+  if (e.has(session::kLinkDerived)) return likely_if(e.few_served(), Link::not_set);
   const bool far = e.offset() >= kFar && !before;
   const bool in_request = e.is_in_request(kFurthest);
   if (e.has(session::kLinkOldBlock)) return likely_if(e.few_served(), Link::old_block);
@@ -165,6 +166,9 @@ Ruling rule_on_exception(const Evidence& e) noexcept {
 Ruling rule_on_abort(const Evidence& e) noexcept {
   if (e.has(session::kLinkHeapCorruption) && e.has(session::kLinkOnFailure))
     return likely_if(e.has(session::kLinkDoubleFree), Link::failure_damage);
+  // A NULL is no damage: the pointer is what it was before the call.
+  if (e.has(session::kLinkHeapCorruption) && e.has(session::kLinkArgument))
+    return likely_if(e.few_served(), Link::not_set);
   if (e.has(session::kLinkHeapCorruption)) return {Link::heap_corruption, Certainty::likely};
   if (e.is_signal(SIGFPE) && e.has(session::kLinkDerived))
     return {Link::divided, Certainty::likely};

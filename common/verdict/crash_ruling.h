@@ -24,6 +24,7 @@ enum class Link : std::uint8_t {
   much_later,       // after too many served requests
   // It does, or may.
   derived,           // the address was computed from the result
+  not_set,           // the program used a pointer that the call should have set or returned
   argument,          // the result was passed to the function that crashed
   near_result,       // the address is the result plus less than was asked for
   failure_path,      // only a failure leads there

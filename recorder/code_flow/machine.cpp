@@ -199,18 +199,24 @@ void Machine::store(Value address, Value value, unsigned bytes, const FrameBound
     traces.wrote_outside = true;
     traces.escaped = traces.escaped || (value.is_pointer_of_result() && bytes == kPointerBytes);
   }
-  if (!address.known) return;
+  if (address.known) set_slot(address.bits, value, bytes);
+}
+
+void Machine::keep(std::uint64_t address, Value value) noexcept {
+  set_slot(address, value, kPointerBytes);
+}
+
+void Machine::set_slot(std::uint64_t address, Value value, unsigned bytes) noexcept {
   Slot* target = nullptr;
   for (Slot& slot : slots_) {
     if (slot.address == 0) continue;
-    const bool overlaps =
-        slot.address < address.bits + bytes && address.bits < slot.address + slot.bytes;
+    const bool overlaps = slot.address < address + bytes && address < slot.address + slot.bytes;
     if (overlaps) slot.address = 0;
   }
   for (Slot& slot : slots_)
     if (slot.address == 0 && target == nullptr) target = &slot;
   if (target == nullptr) target = &slots_[next_slot_++ % kSlots];
-  *target = {address.bits, value, static_cast<std::uint8_t>(bytes)};
+  *target = {address, value, static_cast<std::uint8_t>(bytes)};
 }
 
 Value Machine::read(const Instruction& instruction, Operand operand, unsigned bytes,

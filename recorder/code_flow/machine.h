@@ -67,6 +67,8 @@ class Machine {
   void execute(const Instruction&, std::uint64_t next, const FrameBounds&, Traces&) noexcept;
   // What jump_if_bits goes by.
   Flags flags_of_bits(const Instruction&, std::uint64_t next, const FrameBounds&) const noexcept;
+  // A pointer is in memory there.
+  void keep(std::uint64_t address, Value) noexcept;
   // The callee may overwrite what the calling convention allows, and what it has the address of.
   void return_from_call() noexcept;
 
@@ -84,6 +86,7 @@ class Machine {
 
   Value load(Value address, unsigned bytes, const FrameBounds&) const noexcept;
   void store(Value address, Value value, unsigned bytes, const FrameBounds&, Traces&) noexcept;
+  void set_slot(std::uint64_t address, Value value, unsigned bytes) noexcept;
   void write(const Instruction&, Operand, Value, unsigned bytes, std::uint64_t next,
              const FrameBounds&, Traces&) noexcept;
   Value calculate(const Instruction&, Value left, Value from) noexcept;

@@ -4,12 +4,13 @@
 #include <cstring>
 
 #include "recorder/code_flow/machine.h"
+#include "recorder/code_flow/past_call.h"
+#include "recorder/stack/capture.h"
 #include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::code_flow {
 
 using machine_code::kConvention;
-using machine_code::kLongestInstruction;
 using machine_code::OperandKind;
 using machine_code::Operation;
 
@@ -23,6 +24,7 @@ constexpr unsigned kMachines = 40;      // of paths to be followed later, and of
 constexpr unsigned kVisitedLog2 = 12;
 constexpr unsigned kVisited = 1U << kVisitedLog2;  // more than kMostPlaces
 constexpr std::uint32_t kLevels = 16;              // callers
+constexpr std::uint64_t kNearBytes = 64 * 1024;    // that a function accesses behind its argument
 
 // To be followed later.
 struct Path {
@@ -77,31 +79,17 @@ Value success_beside(const Value& failed, const Value& value) noexcept {
   return {failed.bits == 0 ? kPointer : 0, true, false, true};
 }
 
-bool read_code(std::uint64_t pc, std::uint8_t (&code)[kLongestInstruction],
-               std::size_t& bytes) noexcept {
-  bytes = sizeof code;
-  if (symbols::read_own_memory(OutsideHooks::in_hook(), pc, code, bytes)) return true;
-  bytes = std::min<std::size_t>(sizeof code, 4096 - pc % 4096);  // the last page of its segment
-  return symbols::read_own_memory(OutsideHooks::in_hook(), pc, code, bytes);
-}
-
-// The function that a direct call has called, by its return address; 0: unknown.
-std::uint64_t target_of_call_before(std::uint64_t pc) noexcept {
-  const std::uint32_t call_bytes = kConvention.call_bytes;
-  std::uint8_t code[kLongestInstruction];
-  std::size_t bytes = 0;
-  Instruction instruction;
-  const bool is_call = read_code(pc - call_bytes, code, bytes) &&
-                       decode({code, std::min<std::size_t>(bytes, call_bytes)}, instruction) &&
-                       instruction.operation == Operation::call &&
-                       instruction.from.kind == OperandKind::none &&
-                       instruction.length == call_bytes;
-  return is_call ? pc + static_cast<std::uint64_t>(instruction.immediate) : 0;
-}
-
 // What the address or the divisor is where it faults.
 std::uint64_t wrong_of(const Question& question) noexcept {
   return question.divided ? 0 : question.fault_address;
+}
+
+// Whether an access at `address`, or less than `near` behind it, makes the fault. The kernel
+// reports none that no memory can have.
+bool makes_fault(const Question& question, std::uint64_t address, std::uint64_t near) noexcept {
+  constexpr unsigned kAddressBits = 47;
+  const bool is_possible = address >> kAddressBits == 0;
+  return is_possible ? question.fault_address - address < near : question.fault_address == 0;
 }
 
 // Whether only a failure makes the fault: what the program chose by the result, without computing
@@ -130,9 +118,10 @@ class Exploration {
     machine.registers[kConvention.stack_pointer] = Value::constant(frame.sp);
     if (is_frame_pointer(frame.bp, frame.sp))
       machine.registers[kConvention.frame_pointer] = Value::constant(frame.bp);
+    if (level == 0 && question.stored_by != Question::kNone) follow_stored(machine);
     start_ = frame.pc;
     follows_result_ = value.of_result;
-    if (is_last_ && question.aborted) last_call_ = target_of_call_before(question.at);
+    if (is_last_ && question.aborted) last_call_ = target_of_call(question.at);
     paths_ = 1;
   }
 
@@ -160,6 +149,21 @@ class Exploration {
     return bp >= sp && bp < bounds_.end;
   }
 
+  // The pointer that a success would have stored is what it was before.
+  void follow_stored(Machine& machine) noexcept {
+    const Value at =
+        argument_of_call(question_.frames[0].pc, machine, bounds_, question_.stored_by);
+    const std::uint64_t sp = machine.registers[kConvention.stack_pointer].bits;
+    const bool is_own = at.known && at.bits >= sp && at.bits < bounds_.end;
+    run_.traces.escaped = run_.traces.escaped || !is_own;
+    if (!at.known) return;
+    Value old;
+    old.of_result = old.stale = true;
+    old.known = (is_last_ || !is_own) && symbols::read_own_memory(OutsideHooks::in_hook(), at.bits,
+                                                                  &old.bits, sizeof old.bits);
+    machine.keep(at.bits, old);
+  }
+
   Visited& visited_at(std::uint64_t pc) noexcept {
     const auto distance = static_cast<std::uint32_t>(pc - start_);
     for (std::uint32_t at = distance * 0x9e37'79b9U >> (32 - kVisitedLog2);; ++at) {
@@ -181,7 +185,8 @@ class Exploration {
       visited_->used = true;
       return ++places_ <= kMostPlaces || give_up();
     }
-    if (pc_ == start_) return false;  // the failed call is made again: another result
+    // The failed call is made again: another result, which may be the same for another reason.
+    if (pc_ == start_) return question_.ambiguous && give_up();
     if (visited_->state == 0) {
       if (!joins) return true;
       if (!has_machine()) return false;
@@ -205,12 +210,8 @@ class Exploration {
   // One instruction; false: the path ends.
   bool step() noexcept {
     if (!visit()) return false;
-    std::uint8_t code[kLongestInstruction];
-    std::size_t bytes = 0;
     Instruction instruction;
-    if (++steps_ > kMostSteps || !read_code(pc_, code, bytes) ||
-        !decode({code, bytes}, instruction))
-      return give_up();
+    if (++steps_ > kMostSteps || !read_instruction(pc_, instruction)) return give_up();
     const std::uint64_t next = pc_ + instruction.length;
     if (is_last_ && question_.exact && pc_ == question_.at) {
       note_fault(instruction, next);
@@ -263,7 +264,9 @@ class Exploration {
     return is_last_ && instruction.has_memory && address.known &&
            symbols::read_own_memory(OutsideHooks::in_hook(), address.bits, &target,
                                     sizeof target) &&
-           question_.at >= target && question_.at - target < kMostBytes;
+           // A hook has no frame on the stack: it passes the call on.
+           (stack::is_own_code(target) ||
+            (question_.at >= target && question_.at - target < kMostBytes));
   }
 
   bool branch(const Flags& flags, std::uint8_t condition, std::uint64_t target,
@@ -292,8 +295,13 @@ class Exploration {
   // `ends`: the program crashed in this call.
   void note_call(const Instruction& instruction, std::uint64_t next, bool ends) noexcept {
     bool argument = false;
-    for (const std::uint8_t number : kConvention.arguments)
-      argument = argument || machine_.registers[number].is_pointer_of_result();
+    for (const std::uint8_t number : kConvention.arguments) {
+      const Value& value = machine_.registers[number];
+      argument = argument || value.is_pointer_of_result();
+      // Its callee has used a pointer that was not set.
+      if (is_last_ && ends && value.of_result && value.known && value.stale)
+        run_.derived = run_.derived || makes_fault(question_, value.bits, kNearBytes);
+    }
     run_.passed = run_.passed || argument;
     if (is_last_ && ends) {
       note_reached();
@@ -319,8 +327,9 @@ class Exploration {
       cause = machine_.read(instruction, instruction.left, instruction.bytes, next, bounds_);
     else if (instruction.has_memory)
       cause = machine_.address_of(instruction, next);
-    run_.derived =
-        run_.derived || (cause.of_result && (!cause.known || cause.bits == wrong_of(question_)));
+    const bool is_wrong = !cause.known || cause.bits == wrong_of(question_) ||
+                          (cause.stale && makes_fault(question_, cause.bits, 1));
+    run_.derived = run_.derived || (cause.of_result && is_wrong);
   }
 
   void note_return() noexcept {

@@ -6,7 +6,8 @@
 // with that of a success, into the callers as far as the function that is still active. Whatever
 // depends on other values is followed both ways; so is a loop, in which what changes is unknown.
 // What a function returns only after a failure is its caller's result: strdup's NULL, an error
-// code. Reads code and the stack through the kernel.
+// code. Where the result is an error code, the pointer that the call should have set is followed as
+// well, with what it had before. Reads code and the stack through the kernel.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,11 @@ struct Question {
   bool divided = false;         // the fault is that of a division by 0
   std::uint64_t failed_result;  // as the call returned it
   std::uint64_t good_result;    // what a success might have returned
+  // The argument that points to where a success stores a pointer, such as asprintf's first (0).
+  std::uint8_t stored_by = kNone;
+  bool ambiguous = false;  // the call returns the same for other reasons, too: the end of a file
+
+  static constexpr std::uint8_t kNone = 255;
 };
 
 struct ResultFlow {
@@ -38,9 +44,10 @@ struct ResultFlow {
   bool lost = false;             // how the C library reported it to its caller is not known
   bool only_on_failure = false;  // the crash's place is reached only after a failure
   bool regardless = false;       // it is reached after a success as well
-  bool derived = false;          // the fault address, or the divisor, was computed from it
-  bool argument = false;         // it is an argument of the call in which the program crashed
-  bool at_once = false;          // that call comes next, but for copies of it and one branch
+  // The fault address, or the divisor, was computed from it, or from a pointer that was not set.
+  bool derived = false;
+  bool argument = false;  // it is an argument of the call in which the program crashed
+  bool at_once = false;   // that call comes next, but for copies of it and one branch
 };
 
 // Once at a time. At most some 100 ms.

@@ -2,10 +2,13 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <span>
 #include <string_view>
 
+#include "recorder/code_flow/past_call.h"
 #include "recorder/code_flow/result_flow.h"
 #include "recorder/failures/rust_end.h"
 #include "recorder/failures/thrown_exception.h"
@@ -77,19 +80,67 @@ bool name_in_module(InHook hook, std::uint64_t start, std::uint64_t pc, char* na
   return g_names.name_at(hook, start, pc, name, capacity);
 }
 
-// How many of the frames, the innermost ones, are of the C library.
-std::uint32_t library_frames(InHook hook, std::span<const stack::Activation> frames) noexcept {
-  const session::View view = g_session.view();
+// The innermost frames of the failed call that are the C library's.
+struct LibraryFrames {
   std::uint32_t count = 0;
+  std::uint64_t library = 0;  // where it is mapped
+};
+LibraryFrames library_frames(InHook hook, std::span<const stack::Activation> frames) noexcept {
+  const session::View view = g_session.view();
+  LibraryFrames found;
   for (const stack::Activation& frame : frames) {
     session::Module module{};
     const bool is_library =
         view.read(session::TableId::modules, stack::module_at(hook, frame.pc - 1).id, module) &&
         view.string(module.path).find("/libc.so") != std::string_view::npos;
     if (!is_library) break;
-    ++count;
+    ++found.count;
+    found.library = module.start;
   }
-  return count;
+  return found;
+}
+
+// Functions of the C library that return -1 where memory is short, and otherwise store a pointer to
+// what they have allocated where an argument (its number) points to.
+struct Storing {
+  std::string_view name;
+  std::uint8_t argument;
+  bool ambiguous;  // -1 has other reasons, too
+};
+constexpr Storing kStoring[] = {
+    {"asprintf", 0, false},      {"vasprintf", 0, false}, {"asprintf_chk", 0, false},
+    {"vasprintf_chk", 0, false}, {"getline", 0, true},    {"getdelim", 0, true},
+    {"scandir", 1, true},        {"scandir64", 1, true},  {"getaddrinfo", 3, true}};
+
+const Storing* storing_function(InHook hook, std::uint64_t library, std::uint64_t pc) noexcept {
+  char buffer[32];
+  if (!name_in_module(hook, library, pc, buffer, sizeof buffer)) return nullptr;
+  std::string_view name{buffer};
+  name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));
+  const Storing* const found =
+      std::find_if(std::begin(kStoring), std::end(kStoring),
+                   [&](const Storing& function) { return name == function.name; });
+  return found == std::end(kStoring) ? nullptr : found;
+}
+
+// Follows the result of the program's own call instead, where it is known by its name.
+void skip_library(InHook hook, const LibraryFrames& library,
+                  code_flow::Question& question) noexcept {
+  // Its frame may be that of a function without a name to which it has jumped.
+  const std::uint64_t pc = question.frames[library.count - 1].pc - 1;
+  const Storing* function = storing_function(hook, library.library, pc);
+  if (function == nullptr && library.count < question.frames.size()) {
+    const std::uint64_t called = code_flow::function_called(question.frames[library.count].pc);
+    function = storing_function(hook, library.library, called);
+  }
+  if (function == nullptr) return;
+  question.frames = question.frames.subspan(library.count);
+  question.active -= library.count;
+  question.library_frames = 0;
+  question.failed_result = ~std::uint64_t{0};
+  question.good_result = 1;
+  question.stored_by = function->argument;
+  question.ambiguous = function->ambiguous;
 }
 
 // `inner`: frames of the failed call inside the allocator that returned the result.
@@ -101,17 +152,22 @@ code_flow::ResultFlow follow_code(InHook hook, const session::Crash& crash,
   if (inner >= call.count || inner > progress.ended) return {};
   const Results results = results_of(before.failed);
   const std::span frames{call.frames + inner, call.count - inner};
-  return code_flow::follow_result(hook, {.frames = frames,
-                                         .library_frames = library_frames(hook, frames),
-                                         .active = progress.ended - inner,
-                                         .at = progress.at,
-                                         .exact = progress.exact,
-                                         // free() returns, but where it finds the heap damaged.
-                                         .aborted = crash.code <= 0 && !names.heap_corruption,
-                                         .fault_address = crash.address,
-                                         .divided = before.signal == SIGFPE,
-                                         .failed_result = results.failed,
-                                         .good_result = results.good});
+  const LibraryFrames library = library_frames(hook, frames);
+  code_flow::Question question{.frames = frames,
+                               .library_frames = library.count,
+                               .active = progress.ended - inner,
+                               .at = progress.at,
+                               .exact = progress.exact,
+                               // free() returns, but where it finds the heap damaged.
+                               .aborted = crash.code <= 0 && !names.heap_corruption,
+                               .fault_address = crash.address,
+                               .divided = before.signal == SIGFPE,
+                               .failed_result = results.failed,
+                               .good_result = results.good};
+  const Function& function = function_of(before.failed.request.api);
+  if (function.failed == Failed::error_number && function.has(kAllocator)) question.stored_by = 0;
+  if (library.count != 0 && library.count <= question.active) skip_library(hook, library, question);
+  return code_flow::follow_result(hook, question);
 }
 
 // What became of an operator new that throws instead of returning.

@@ -74,6 +74,7 @@ class Scene:
     cgroup: Path | None
     fixtures: Path | None  # the directory of fake files, if the case has some
     oomrec: Callable[..., subprocess.CompletedProcess[str]]  # runs the command with these words
+    add_cgroup: Callable[[str], Path]  # makes another one with this limit
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ class Case:
     needs: Sequence[str] = ()  # programs without which it is skipped
     pressure: str = ""  # the machine's memory pressure; otherwise there is none
     short: bool = False  # part of the short form
+    only: bool = False  # its death has one bundle
     disk: bool = False  # its files must not be memory, which its cgroup would count
 
     def truth_for(self, way: str) -> Truth:

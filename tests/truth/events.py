@@ -93,6 +93,17 @@ def limits(mib: int) -> Event:
     return event
 
 
+def moves(limit: str, then: Event | None = None) -> Event:
+    """It goes on in another cgroup."""
+
+    def event(scene: Scene) -> None:
+        (scene.add_cgroup(limit) / "cgroup.procs").write_text(str(scene.pid))
+        if then:
+            then(scene)
+
+    return event
+
+
 def empty_log(directory: Path) -> Mapping[str, str]:
     """Fixture: a kernel's log since boot without any kill."""
     (directory / "kernel.log").write_text("6,0,0,-;Linux version 6.1\n")

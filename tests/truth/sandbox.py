@@ -57,15 +57,19 @@ class Sandbox:
         if case.fixtures:
             (directory / "fixtures").mkdir()
             self.environment.update(case.fixtures(directory / "fixtures"))
-        self.group = (
-            MemoryCgroup(f"oomrec_truth_{os.getpid()}_{directory.name}", case.cgroup)
-            if case.cgroup
-            else None
-        )
+        self.groups: list[MemoryCgroup] = []
+        if case.cgroup:
+            self.add_cgroup(case.cgroup)
+        self.group = self.groups[0] if self.groups else None
+
+    def add_cgroup(self, limit: str) -> Path:
+        name = f"oomrec_truth_{os.getpid()}_{self.directory.name}_{len(self.groups)}"
+        self.groups.append(MemoryCgroup(name, limit))
+        return self.groups[-1].path
 
     def close(self) -> None:
-        if self.group:
-            self.group.remove()
+        for group in self.groups:
+            group.remove()
 
     def enter(self) -> None:
         """In the child, before exec."""
@@ -142,8 +146,9 @@ class Sandbox:
                 if line.startswith(b"ready "):
                     group = self.group.path if self.group else None
                     fixtures = self.directory / "fixtures" if self.case.fixtures else None
+                    pid = int(line.split()[1])
                     self.case.event(
-                        Scene(self.directory, int(line.split()[1]), group, fixtures, self.oomrec)
+                        Scene(self.directory, pid, group, fixtures, self.oomrec, self.add_cgroup)
                     )
                     break
         with (self.directory / "stdout").open("wb") as file:
@@ -238,3 +243,5 @@ def judge(sandbox: Sandbox, result: Result) -> None:
     if listed.returncode == 0:
         rows = json.loads(listed.stdout)["bundles"]
         result.bundles = [f"{row['verdict']} {row['outcome']}" for row in rows]
+    if result.case.only and len(result.bundles) > 1:
+        result.grade = Grade("wrong", f"{len(result.bundles)} bundles of one death")

@@ -9,6 +9,7 @@ from truth.cases import (
     kills,
     levels,
     limits,
+    moved,
     quiet,
     runtimes,
     told,
@@ -27,6 +28,7 @@ CASES: list[Case] = [
         runtimes,
         workers,
         told,
+        moved,
         coroner,
         quiet,
     )

@@ -32,6 +32,7 @@ def passed(how: str, story: str, ends: str, *codes: str, **more: Any) -> Case:
 
 
 FIXED = "crash_after_refusal"
+UNSET = (*NULL, FIXED)
 UNCAUGHT = ("uncaught_bad_alloc", "crash_after_refusal")
 
 
@@ -52,6 +53,22 @@ PASSED = [
     passed("fopen_fputs", "fopen returns NULL, which fputs uses", CRASHED, *NULL, env=refusing(3)),
     passed("getline_used", "getline fails, and its line is used", CRASHED, *NULL,
            env=refusing(4, 100)),
+    passed("asprintf_unset", "asprintf fails, and the pointer that it did not set is used", CRASHED,
+           *UNSET, env={"OOMREC_LIMIT": "50M"}),
+    passed("asprintf_unset_freed", "asprintf fails, and the pointer that it did not set is freed",
+           "", *UNSET, env={"OOMREC_LIMIT": "50M"}),
+    passed("asprintf_measured", "asprintf fails, and strlen reads its line", CRASHED, *UNSET,
+           env={"OOMREC_LIMIT": "50M"}),
+    passed("asprintf_freed_before", "asprintf fails, and the line from before is freed again",
+           ABORTED, *UNSET, env={"OOMREC_LIMIT": "50M"}),
+    passed("asprintf_elsewhere", "asprintf fails, and the line is a variable of the caller's",
+           CRASHED, *NULL, env={"OOMREC_LIMIT": "50M"}),
+    passed("vasprintf_returned", "a wrapper of vasprintf returns a pointer that nobody set",
+           CRASHED, *UNSET, env={"OOMREC_LIMIT": "50M"}),
+    passed("getline_unset", "getline returns -1, which is the line's length", CRASHED, *NULL,
+           env=refusing(4, 100)),
+    passed("memalign_unset", "posix_memalign fails, and the pointer that it did not set is used",
+           CRASHED, *UNSET),
     passed("realpath_used", "realpath returns NULL, which is written to", CRASHED, *NULL,
            env=refusing(3, 10)),
     passed("nothrow_wrapper", "a wrapper of new (nothrow) returns NULL, which is used", CRASHED,
@@ -60,6 +77,12 @@ PASSED = [
     passed("header_before", "the header before a NULL is written", CRASHED, *NULL),
     passed("realloc_overrun", "a refused realloc's old block is overrun", CRASHED, *NULL),
     passed("free_twice", "the error path frees a block twice", ABORTED, FIXED),
+    passed("free_twice_by_tail", "the error path frees a block twice, by tail calls", ABORTED,
+           FIXED),
+    passed("free_twice_in_helper", "the error path frees a block twice, in a helper's tail call",
+           ABORTED, FIXED),
+    passed("free_twice_last", "the error path ends with the second free of a block", ABORTED,
+           FIXED),
     passed("second_null", "a refusal is handled, and a second one's NULL is used", CRASHED, *NULL,
            short=True),
     passed("second_abort", "a refusal is handled, and after a second one the program aborts",

@@ -2,6 +2,7 @@
 // because of it, or deals with it and breaks later for another reason (handled_…). passes_on HOW.
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 
 #include <exception>
@@ -16,6 +17,7 @@
 #include "truth.h"
 
 #define NOINLINE __attribute__((noinline))
+#define ENDS_BY_JUMP __attribute__((noinline, optimize("optimize-sibling-calls")))
 
 static size_t too_much = (size_t)1 << 46;
 static volatile long sink;
@@ -140,6 +142,91 @@ NOINLINE static void getline_used() {
   getline(&line, &room, file);
   line[0] = '#';
 }
+// What the stack held before: 0x61… is no address.
+NOINLINE static void dirty_stack() {
+  volatile char bytes[4096];
+  for (size_t i = 0; i < sizeof bytes; ++i) bytes[i] = 'a';
+}
+NOINLINE static void print_long(char** line) { asprintf(line, "%*d", 40 << 20, 1); }
+NOINLINE static void asprintf_unset() {
+  char* line;
+  asprintf(&line, "%*d", 40 << 20, 1);
+  line[0] = '#';
+}
+NOINLINE static void asprintf_unset_freed() {
+  char* line;
+  asprintf(&line, "%*d", 40 << 20, 1);
+  free(line);
+}
+NOINLINE static void asprintf_measured() {
+  char* line;
+  asprintf(&line, "%*d", 40 << 20, 1);
+  sink = (long)strlen(line);
+}
+NOINLINE static void asprintf_freed_before() {
+  char* line = strdup("a short line of text");
+  sink = line[0];
+  free(line);
+  asprintf(&line, "%*d", 40 << 20, 1);
+  free(line);
+}
+NOINLINE static char* formatted(const char* format, ...) {
+  char* line;
+  va_list values;
+  va_start(values, format);
+  vasprintf(&line, format, values);
+  va_end(values);
+  return line;
+}
+NOINLINE static void vasprintf_returned() { formatted("%*d", 40 << 20, 1)[0] = '#'; }
+NOINLINE static void asprintf_elsewhere() {
+  char* line = nullptr;
+  print_long(&line);
+  line[0] = '#';
+}
+NOINLINE static void getline_unset() {
+  FILE* file = fopen("/etc/passwd", "r");
+  char* line = nullptr;
+  size_t room = 0;
+  const ssize_t length = getline(&line, &room, file);
+  line[length - 1] = 0;  // as if there were a line with its end
+}
+NOINLINE static void memalign_unset() {
+  void* block;
+  posix_memalign(&block, 64, too_much);
+  *(volatile char*)block = 1;
+}
+// Nobody looks at the line that was not made.
+NOINLINE static void handled_asprintf_unused() {
+  char* line = nullptr;
+  asprintf(&line, "%*d", 40 << 20, 1);
+  goes_on_then_uses_null();
+}
+NOINLINE static void handled_asprintf_replaced() {
+  char* line;
+  if (asprintf(&line, "%*d", 40 << 20, 1) < 0) line = strdup("?");
+  char* name = strdup("a name");
+  sink = line[0] + name[0];
+  free(line);
+  free(name);
+  work();
+  free(name);
+}
+NOINLINE static void handled_getline() {
+  FILE* file = fopen("/etc/passwd", "r");
+  char* line = nullptr;
+  size_t room = 0;
+  while (getline(&line, &room, file) != -1) sink = line[0];
+  free(line);
+  goes_on_then_uses_null();
+}
+NOINLINE static void handled_memalign_unset() {
+  void* block;
+  if (posix_memalign(&block, 64, too_much) != 0) block = (void*)&sink;
+  *(volatile char*)block = 1;
+  char* volatile other = (char*)0x6161616161616161;
+  other[0] = 1;
+}
 NOINLINE static void realpath_used() {
   char* path = realpath("/usr/bin/env", nullptr);
   path[0] = '!';
@@ -253,6 +340,52 @@ NOINLINE static void free_twice() {
     return;
   }
   sink = cells[0] + names[0];
+}
+ENDS_BY_JUMP static void free_it(char* block) {
+  if (block != nullptr) sink += block[0];
+  free(block);  // as a jump
+}
+ENDS_BY_JUMP static void free_twice_by_tail() {
+  char* names = (char*)malloc(2000);
+  names[0] = 1;
+  char* cells = (char*)malloc(too_much);
+  if (cells) {
+    sink = cells[0] + names[0];
+    return;
+  }
+  free(names);
+  free_it(names);
+}
+NOINLINE static void free_twice_in_helper() {
+  char* names = (char*)malloc(2000);
+  names[0] = 1;
+  char* cells = (char*)malloc(too_much);
+  if (!cells) {
+    free_it(names);
+    free_it(names);
+    fprintf(stderr, "no cells\n");
+    return;
+  }
+  sink = cells[0] + names[0];
+}
+ENDS_BY_JUMP static void free_twice_last() {
+  char* names = (char*)malloc(2000);
+  char* cells = (char*)malloc(too_much);
+  if (cells) {
+    sink = cells[0] + names[0];
+    return;
+  }
+  free(names);
+  free(names);  // as a jump
+}
+ENDS_BY_JUMP static void handled_free_twice_by_tail() {
+  char* names = (char*)malloc(2000);
+  char* volatile same = names;
+  names[0] = 1;
+  char* cells = (char*)malloc(too_much);
+  if (cells) sink = cells[0];
+  free(same);
+  free_it(names);
 }
 NOINLINE static void second_null() {
   try_cache();
@@ -389,6 +522,18 @@ int main(int count, char** words) {
       WAY(fopen_fputs),
       WAY(handled_fopen),
       WAY(getline_used),
+      WAY(asprintf_unset),
+      WAY(asprintf_unset_freed),
+      WAY(asprintf_measured),
+      WAY(asprintf_freed_before),
+      WAY(asprintf_elsewhere),
+      WAY(vasprintf_returned),
+      WAY(getline_unset),
+      WAY(memalign_unset),
+      WAY(handled_asprintf_unused),
+      WAY(handled_asprintf_replaced),
+      WAY(handled_getline),
+      WAY(handled_memalign_unset),
       WAY(realpath_used),
       WAY(nothrow_wrapper),
       WAY(handled_nothrow_wrapper),
@@ -403,6 +548,10 @@ int main(int count, char** words) {
       WAY(handled_slot),
       WAY(handled_heap_overrun),
       WAY(free_twice),
+      WAY(free_twice_by_tail),
+      WAY(free_twice_in_helper),
+      WAY(free_twice_last),
+      WAY(handled_free_twice_by_tail),
       WAY(second_null),
       WAY(second_abort),
       WAY(handled_second),
@@ -418,7 +567,10 @@ int main(int count, char** words) {
       WAY(handled_own_bad_alloc),
   };
   for (const auto& way : ways)
-    if (count > 1 && strcmp(way.how, words[1]) == 0) way.run();
+    if (count > 1 && strcmp(way.how, words[1]) == 0) {
+      dirty_stack();
+      way.run();
+    }
   sink = held[5];
   return 0;
 }
