@@ -1,8 +1,10 @@
 """oomrec ended: who ends a process tells its recording why."""
 
+import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from python_programs import package_environment
@@ -56,6 +58,34 @@ def test_memory_was_the_reason(oomrec, worker, number, told):
     assert "was killed by Ray, which said that memory was the reason" in verdict["summary"]
     assert f"Ray: {TEXT}" in verdict["evidence"]
     assert shown["holders"][0]["bytes"] >= 48 << 20
+
+
+@pytest.mark.parametrize("reason", ["memory", "other"])
+def test_told_after_the_bundle(oomrec, worker, reason):
+    """A watcher was faster: its bundle is changed, in every view of it."""
+    process = worker()
+    end(process, signal.SIGKILL)
+    (bundle,) = oomrec.json("recover", "--unknown")["bundles"]
+    assert oomrec.json("show", bundle)["verdict"]["code"] in ("unknown", "killed_externally")
+    told = oomrec("ended", process.pid, "--by", "Ray", "--reason", reason, "--text", TEXT)
+    assert told.exit_code == 0, str(told)
+    code = "user_space_oom_kill" if reason == "memory" else "killed_externally"
+    verdict = oomrec.json("show", bundle)["verdict"]
+    assert (verdict["code"], verdict["certainty"]) == (code, "proven")
+    assert f"Ray: {TEXT}" in verdict["evidence"]
+    assert [row["verdict"] for row in oomrec.json("ls")["bundles"]] == [code]
+    row = oomrec("export", bundle, "--format", "row")
+    assert json.loads(row.stdout)["verdict"] == code
+
+
+def test_told_long_after_the_end(oomrec, worker):
+    """Another process had this pid: its bundle is not changed."""
+    process = worker()
+    end(process, signal.SIGKILL)
+    (bundle,) = oomrec.json("recover", "--unknown")["bundles"]
+    oomrec.environment["OOMREC_DUMP_DIR"] = str(Path(bundle).parent / "elsewhere")
+    told = oomrec("ended", process.pid, "--by", "Ray")
+    assert told.exit_code == 1 and "neither a recording nor a bundle" in told.stderr
 
 
 def test_a_worker_that_exits_at_sigterm(oomrec, worker):

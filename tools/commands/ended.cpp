@@ -8,6 +8,7 @@
 #include "tools/base/arguments.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
+#include "tools/bundles/recover/completion.h"
 #include "tools/bundles/recover/sessions.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/commands/commands.h"
@@ -26,20 +27,34 @@ constexpr const char* kExamples =
 
 using Sessions = std::vector<bundles::Session>;
 
-Sessions session_of(const std::string& word) {
-  const auto pid = parse_number<std::int32_t>(word);
-  if (!pid) {
-    throw Error{Exit::bad_input, "no process was given",
-                "Give the pid of a recorded process, as it sees it itself: oomrec ended 4711 --by "
-                "Ray"};
-  }
+std::int32_t pid_in(const std::string& word) {
+  if (const auto pid = parse_number<std::int32_t>(word)) return *pid;
+  throw Error{Exit::bad_input, "no process was given",
+              "Give the pid of a recorded process, as it sees it itself: oomrec ended 4711 --by "
+              "Ray"};
+}
+
+// Of a running process, or of one that has ended and has no bundle yet.
+Sessions session_of(std::int32_t pid) {
   const Sessions sessions = bundles::sessions_of(bundles::dump_directories());
   const auto youngest = std::find_if(sessions.begin(), sessions.end(),
-                                     [&](const auto& session) { return session.pid == *pid; });
-  if (youngest != sessions.end()) return {*youngest};
-  throw Error{Exit::nothing_found, fmt::format("process {} has no recording", *pid),
-              "It must have run with oomrec, and have no bundle of its end yet (oomrec ls). For "
-              "recordings in another directory, set OOMREC_SESSION_DIR=DIR."};
+                                     [&](const auto& session) { return session.pid == pid; });
+  return youngest != sessions.end() ? Sessions{*youngest} : Sessions{};
+}
+
+// In the bundle that `oomrec watch` has made of its end meanwhile.
+void enter_in_bundle(std::int32_t pid, const recording::Information& information) {
+  for (const bundles::BundleSummary& bundle : bundles::bundles_in(bundles::dump_directories())) {
+    const bool is_changed = bundle.pid == static_cast<std::uint64_t>(pid) &&
+                            bundles::change_evidence(bundle.path, [&](auto& levels) {
+                              recording::enter_information(levels, information);
+                            });
+    if (is_changed) return;
+  }
+  throw Error{Exit::nothing_found,
+              fmt::format("process {} has neither a recording nor a bundle of its end", pid),
+              "It must have run with oomrec, and have ended within ten minutes. For recordings in "
+              "another directory, set OOMREC_SESSION_DIR=DIR; for bundles, OOMREC_DUMP_DIR=DIR."};
 }
 
 // Of dead processes: who is alive there was not ended.
@@ -60,8 +75,8 @@ Sessions sessions_left_in(const std::string& name) {
 int ended_command(const Words& words) {
   Arguments arguments{"ended", "[OPTIONS] [PID]",
                       "Enters in a process's recording why it ends, for those who end it and know: "
-                      "schedulers, supervisors, their plugins. Call it before the signal, or up to "
-                      "`oomrec recover`. The verdict on a SIGTERM or SIGKILL, or on an exit within "
+                      "schedulers, supervisors, their plugins. Call it before the signal, or after "
+                      "it: a bundle of the end that exists already is changed. The verdict on a SIGTERM or SIGKILL, or on an exit within "
                       "two minutes, is then user_space_oom_kill (proven), or killed_externally if "
                       "the reason is another one.",
                       kExamples};
@@ -82,8 +97,10 @@ int ended_command(const Words& words) {
                 "Give a name: oomrec ended 4711 --by Ray"};
   }
   information.is_memory = reason == "memory";
-  for (const bundles::Session& session :
-       directory.empty() ? session_of(word) : sessions_left_in(directory)) {
+  const std::int32_t pid = directory.empty() ? pid_in(word) : 0;
+  const Sessions sessions = pid != 0 ? session_of(pid) : sessions_left_in(directory);
+  if (sessions.empty()) enter_in_bundle(pid, information);
+  for (const bundles::Session& session : sessions) {
     if (recording::enter_information(session.path, information)) continue;
     throw Error{Exit::bad_input,
                 fmt::format("the recording of process {} cannot be changed", session.pid),

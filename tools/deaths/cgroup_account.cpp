@@ -159,7 +159,8 @@ std::set<std::uint64_t> with_recorder(const OomReport& report, std::set<std::uin
   return recorded;
 }
 
-session::CgroupAccount remaining_account(const session::View& view, const ResidentMemory* at_kill) {
+session::CgroupAccount remaining_account(const session::View& view, const fs::path& directory,
+                                         const ResidentMemory* at_kill) {
   ReportedProcess own;
   own.pid = own.thread = static_cast<std::uint64_t>(view.header().pid);
   own.rss_bytes = own.anonymous_bytes = view.header().health.rss_bytes;
@@ -169,7 +170,7 @@ session::CgroupAccount remaining_account(const session::View& view, const Reside
     set_own(unknown, own, {});
     unknown.source = static_cast<std::uint32_t>(AccountSource::kill_line);
   }
-  const limit::CgroupDirectories cgroup = limiting_cgroup(view);
+  const limit::CgroupDirectories cgroup = limiting_cgroup(directory);
   if (cgroup.limiting[0] == '\0') return unknown;
   OomReport report = report_of_cgroup(cgroup.limiting);
   if (report.limit_bytes == 0 || report.limit_bytes == session::kUnlimited) return unknown;

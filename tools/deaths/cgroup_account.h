@@ -34,9 +34,11 @@ OomReport report_of_cgroup(const std::filesystem::path& cgroup);
 // The pid of its recorder's helper; 0: it has had none.
 std::uint64_t helper_of(const session::View& view);
 
-// After the death: what is still in the cgroup that limits the process, and what the process had by
-// the kernel's line about its kill; null: by its own last reading. Usage 0: there is no such
-// cgroup, or it has no limit.
-session::CgroupAccount remaining_account(const session::View& view, const ResidentMemory* at_kill);
+// After the death in this cgroup: what is still in the one that limits the process, and what the
+// process had by the kernel's line about its kill; null: by its own last reading. Usage 0: there is
+// no such cgroup, or it has no limit.
+session::CgroupAccount remaining_account(const session::View& view,
+                                         const std::filesystem::path& cgroup,
+                                         const ResidentMemory* at_kill);
 
 }  // namespace oomrec::tools::deaths

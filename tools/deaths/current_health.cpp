@@ -25,10 +25,9 @@ fs::path recorded_cgroup(const session::View& view) {
   return first_other == root.end() ? recorded : fs::path{};
 }
 
-limit::CgroupDirectories limiting_cgroup(const session::View& view) {
+limit::CgroupDirectories limiting_cgroup(const fs::path& directory) {
   limit::CgroupDirectories cgroup{};
   std::error_code error;
-  const fs::path directory = recorded_cgroup(view);
   if (!fs::is_directory(directory, error)) return cgroup;
   cgroup.v1 = fs::exists(directory / "memory.limit_in_bytes", error);
   system::Text{cgroup.own} << directory.c_str();
@@ -57,7 +56,7 @@ std::unique_ptr<session::Health> current_health(const session::View& view) {
   std::int64_t live = 0;
   for (const Space space : {Space::heap, Space::map}) live += view.totals(space).live_bytes;
   health->live_bytes = live < 0 ? 0 : static_cast<std::uint64_t>(live);
-  const limit::CgroupDirectories cgroup = limiting_cgroup(view);
+  const limit::CgroupDirectories cgroup = limiting_cgroup(recorded_cgroup(view));
   const InHook outside = OutsideHooks::in_hook();
   limit::read_quick_health(outside, cgroup, *health, header.pid);
   limit::read_slow_health(outside, cgroup, *health, header.pid);

@@ -20,8 +20,8 @@ std::unique_ptr<session::Health> current_health(const session::View& view);
 // may be a FIFO.
 std::filesystem::path recorded_cgroup(const session::View& view);
 
-// The process' cgroup, and the one that has its limit: the same or an ancestor. Empty paths if they
-// are not visible here.
-limit::CgroupDirectories limiting_cgroup(const session::View& view);
+// The cgroup, and the one that has its limit: the same or an ancestor. Empty paths if they are not
+// visible here.
+limit::CgroupDirectories limiting_cgroup(const std::filesystem::path& cgroup);
 
 }  // namespace oomrec::tools::deaths

@@ -60,6 +60,7 @@ void DeathObserver::sample() {
   if (rose_at_last_) alone_ = false;
   rose_at_last_ = update();
   if (program_ != 0) levels_.sample(program_);
+  watch(levels_.cgroup());
   if (task_) task_();
 }
 
@@ -75,6 +76,7 @@ void DeathObserver::watch(const MemoryCgroup& cgroup) {
   observation_.cgroup = cgroup;
   cgroup_ = {};
   rose_at_last_ = false;
+  alone_ = true;
   update();
   earlier_ = {};
   set_initial_counts();
@@ -113,6 +115,7 @@ DeathObservation DeathObserver::ended(int wait_status) {
   if (!WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != forwarded_signal_)
     observation_.sender = 0;
   observation_.levels = levels_.at_end(used_ ? &*used_ : nullptr);
+  observation_.was_there = !levels_.cgroup().directory.empty();
   observation_.pressure = pressure_of(observation_.cgroup.directory);
   if (!before || !processes_) return observation_;  // the other processes are unknown
   observation_.counter_rose = is_recent((cgroup_.kills ? cgroup_ : system_).rose_after_ns, now);

@@ -34,6 +34,7 @@ struct DeathObservation {
   // Of the signal that ended it, if we forwarded it or a recorded parent sent it; 0: unknown.
   pid_t sender = 0;
   MemoryCgroup cgroup;                               // that was sampled
+  bool was_there = false;  // the last sample found the process in it, whatever its recording says
   std::optional<std::uint64_t> kills_before;         // in it, at the start
   std::optional<std::uint64_t> parent_kills_before;  // in its parent and below
   std::optional<std::uint64_t> system_kills_before;
@@ -70,7 +71,8 @@ class DeathObserver {
 
   DeathObservation ended(int wait_status);
 
-  // The program is in this cgroup, not in ours: its counters are sampled from now on.
+  // The program starts in this cgroup, not in ours: its counters are sampled from now on. A sample
+  // follows the program by itself.
   void watch(const MemoryCgroup& cgroup);
 
   // Of another process, which the latest sample or the one before it found dead.

@@ -65,7 +65,16 @@ std::uint64_t last_sign_realtime_ns(const session::View& view) {
   return header.start_realtime_ns + (last - header.start_monotonic_ns);
 }
 
-KillQuery query_for(const session::View& view, const LogClock& clock, Boot boot) {
+// Where the process ended: as the last look from outside found it, else as it has recorded itself.
+// `directory` empty: not known, or not visible here.
+MemoryCgroup last_cgroup(const session::View& view, const DeathObservation& observed) {
+  const session::Header& header = view.header();
+  if (observed.was_there || header.cgroup == 0) return observed.cgroup;
+  return {recorded_cgroup(view), std::string{view.string(header.cgroup_path)}};
+}
+
+KillQuery query_for(const session::View& view, const MemoryCgroup& cgroup, const LogClock& clock,
+                    Boot boot) {
   const session::Header& header = view.header();
   KillQuery query;
   query.pid = static_cast<std::uint64_t>(header.pid);
@@ -73,7 +82,7 @@ KillQuery query_for(const session::View& view, const LogClock& clock, Boot boot)
   query.same_pid_namespace = header.pid_namespace == kInitialPidNamespace;
   add_threads(query, view);
   if (!query.same_pid_namespace) query.threads.clear();  // of another namespace than the log's
-  query.cgroup = view.string(header.cgroup_path);
+  query.cgroup = cgroup.path;
   query.host = std::string{header.host, strnlen(header.host, sizeof header.host)};
   const bool this_boot = boot == Boot::current;
   const std::uint64_t end = this_boot ? clock.now_realtime_ns : clock.boot_realtime_ns;
@@ -144,11 +153,11 @@ void read_fault(Death& death, const KernelLog& log, const KillQuery& query) {
   system::Text{death.kernel_line} << fault->line;
 }
 
-void read_log(session::EndEvidence& evidence, const session::View& view, const KernelLogFile& file,
-              Boot boot) {
+void read_log(session::EndEvidence& evidence, const session::View& view,
+              const MemoryCgroup& cgroup, const KernelLogFile& file, Boot boot) {
   Death& death = evidence.death;
   const LogClock clock = LogClock::now();
-  const KillQuery query = query_for(view, clock, boot);
+  const KillQuery query = query_for(view, cgroup, clock, boot);
   const KernelLog log = read_kernel_log(clock, boot, file);
   const std::vector<KernelKill> kills = kills_in(log);
   const bool is_identifiable = query.same_pid_namespace || query.cgroup.size() > 1;
@@ -163,7 +172,7 @@ void read_log(session::EndEvidence& evidence, const session::View& view, const K
     if (kill->report != nullptr)
       evidence.account = account_at(*kill, view, query);
     else if (kill->resident.rss_bytes != 0 && boot == Boot::current && is_this_host(view.header()))
-      evidence.account = remaining_account(view, &kill->resident);
+      evidence.account = remaining_account(view, cgroup.directory, &kill->resident);
   } else if (query.same_pid_namespace && reaches_back && only_others_killed(kills, query)) {
     death.flags |= session::kDeathOthers;
   }
@@ -174,12 +183,11 @@ void read_log(session::EndEvidence& evidence, const session::View& view, const K
   if (!was_seen && evidence.levels.user_killer == 0) read_fault(death, log, query);
 }
 
-void read_cgroup(Death& death, const session::View& view, const DeathObservation& observed) {
+void read_cgroup(Death& death, const session::View& view, const fs::path& own,
+                 const DeathObservation& observed) {
   const session::Health& health = view.header().health;
   // In another container, the same path is another cgroup.
   if (!is_this_host(view.header())) return;
-  const bool is_recorded = view.header().cgroup != 0;
-  const fs::path own = is_recorded ? recorded_cgroup(view) : observed.cgroup.directory;
   if (own.empty()) return;
   std::error_code error;
   const bool gone = !fs::is_directory(own, error);
@@ -195,7 +203,7 @@ void read_cgroup(Death& death, const session::View& view, const DeathObservation
     death.flags |= session::kDeathParentCgroup;
     if (was_observed) before = observed.parent_kills_before;
     if (after && *after == 0) before = after;
-  } else if (health.time_ns != 0) {
+  } else if (health.time_ns != 0 && own == recorded_cgroup(view)) {
     before = health.cgroup_oom_kills.load();
   } else if (was_observed) {
     before = observed.kills_before;
@@ -254,17 +262,18 @@ session::EndEvidence end_evidence_of(const session::View& view, const DeathObser
   if (death.sender_pid == 0) death.sender_pid = view.header().crash.sender_pid;
   if (observed.ended_by_launcher) death.flags |= session::kDeathEndedByLauncher;
   if (observed.parent_signal.after_another) death.flags |= session::kDeathAfterSibling;
+  const MemoryCgroup cgroup = last_cgroup(view, observed);
   if (this_boot) {
-    read_cgroup(death, view, observed);
+    read_cgroup(death, view, cgroup.directory, observed);
     read_machine(death, view, observed);
     read_shared_memory(death, view.header());
   }
-  read_log(evidence, view, observed.kernel_log, this_boot ? Boot::current : Boot::earlier);
+  read_log(evidence, view, cgroup, observed.kernel_log, this_boot ? Boot::current : Boot::earlier);
   if (death.kernel_line_kind == 0 && evidence.levels.user_killer == 0)
     note_parent_signal(evidence.levels, observed.parent_signal);
   if (evidence.account.source_kind() == session::AccountSource::none && this_boot &&
       was_killed(death) && is_this_host(view.header()))
-    evidence.account = remaining_account(view, nullptr);
+    evidence.account = remaining_account(view, cgroup.directory, nullptr);
   return evidence;
 }
 

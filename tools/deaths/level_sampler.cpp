@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "common/limits/health.h"
 #include "common/system/files.h"
@@ -24,24 +25,20 @@ std::uint64_t own_peak_bytes(const rusage& used) {
 
 }  // namespace
 
-// At each sample: it may have moved, or its limit have been set. Of one that has ended, nothing is
-// found any more.
-void LevelSampler::find_cgroup(pid_t process) {
-  limit::Ceilings seen;
-  limit::CgroupDirectories found{};
-  limit::read_cgroup(OutsideHooks::in_hook(), seen, &found, process);
-  if (found.own[0] == '\0') return;
-  cgroup_ = found;
-  levels_.cgroup_limit_bytes = bounded(seen.cgroup_limit_bytes);
-}
-
+// The cgroup is found at each sample: the process may have been moved, or its limit been set.
 void LevelSampler::sample(pid_t process) {
   const InHook outside = OutsideHooks::in_hook();
-  find_cgroup(process);
+  limit::Ceilings seen;
+  limit::CgroupDirectories found{};
+  limit::read_cgroup(outside, seen, &found, process);
   session::Health health{};
-  health.cgroup_limit_bytes = levels_.cgroup_limit_bytes;
-  limit::read_quick_health(outside, cgroup_, health, process);
-  if (health.rss_bytes == 0) return;  // it is about to end, or not running yet
+  health.cgroup_limit_bytes = bounded(seen.cgroup_limit_bytes);
+  limit::read_quick_health(outside, found, health, process);
+  // It is about to end, or not running yet. Version 1 says of a zombie that it is in the root.
+  if (health.rss_bytes == 0) return;
+  if (std::string_view{found.own} != cgroup_.own) kills_before_ = oom_kills_in(found.own);
+  cgroup_ = found;
+  levels_.cgroup_limit_bytes = health.cgroup_limit_bytes;
   limit::read_available_memory(health);
   const limit::StallCounters counters = limit::read_stall_counters(outside, cgroup_, process);
   std::copy_backward(counters_.begin(), counters_.end() - 1, counters_.end());

@@ -8,10 +8,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "common/limits/ceilings.h"
 #include "common/limits/stalls.h"
 #include "common/session/evidence.h"
+#include "tools/deaths/counters.h"
 
 namespace oomrec::tools::deaths {
 
@@ -28,10 +30,14 @@ class LevelSampler {
   session::Stalls stalls() const;
   std::uint64_t resident_bytes() const { return levels_.resident_bytes; }
 
- private:
-  void find_cgroup(pid_t process);
+  // Where the last sample found the process, whatever its recording says: it may have been moved.
+  MemoryCgroup cgroup() const { return {cgroup_.own, cgroup_.named}; }
+  // The kernel's kills in it when a sample first found the process there.
+  std::optional<std::uint64_t> kills_before() const { return kills_before_; }
 
+ private:
   limit::CgroupDirectories cgroup_{};
+  std::optional<std::uint64_t> kills_before_;
   session::EndLevels levels_{};
   std::array<limit::StallCounters, 4> counters_{};  // of the last samples, newest first
 };

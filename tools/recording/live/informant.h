@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "common/session/evidence.h"
+
 namespace oomrec::tools::recording {
 
 struct Information {
@@ -11,6 +13,8 @@ struct Information {
   bool is_memory = false;  // the reason
   std::string text;        // in its words; may be empty
 };
+
+void enter_information(session::EndLevels&, const Information&);
 
 // Enters it in the process' session, where a verdict on its death finds it. False: it is no
 // session, or may not be written.

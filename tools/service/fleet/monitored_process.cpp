@@ -93,7 +93,7 @@ void MonitoredProcess::sample_memory() {
   health.live_bytes = on_host;
   if (same_pid_namespace_ && !ended_) {
     if (cgroup_limit_bytes_ != health.cgroup_limit_bytes.load()) {
-      cgroup_ = deaths::limiting_cgroup(view);
+      cgroup_ = deaths::limiting_cgroup(deaths::recorded_cgroup(view));
       cgroup_limit_bytes_ = health.cgroup_limit_bytes;
     }
     limit::read_quick_health(OutsideHooks::in_hook(), cgroup_, health, pid_);

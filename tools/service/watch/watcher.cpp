@@ -278,6 +278,9 @@ deaths::DeathObservation Watcher::observation_of(const RecordedProcess& dead) {
   deaths::DeathObservation observed;
   observed.wait_status = wait_status(dead);
   observed.levels = dead.levels.at_end(nullptr);
+  observed.cgroup = dead.levels.cgroup();
+  observed.was_there = !observed.cgroup.directory.empty();
+  observed.kills_before = dead.levels.kills_before();
   return observed;
 }
 

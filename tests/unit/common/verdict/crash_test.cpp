@@ -216,6 +216,24 @@ TEST_CASE("a division by a size that became 0, and an old block that was overrun
   CHECK(session.verdict().code == VerdictCode::crashed);
 }
 
+TEST_CASE("a pointer that the failed call has not set") {
+  CrashedSession session;
+  session.crash().address = std::uint64_t{1} << 45;
+  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+  CHECK(session.verdict().certainty == Certainty::likely);
+  CHECK(session.summary().ends_with("the program used a pointer that was not set because of that"));
+  session.link().served_since = 9;
+  CHECK(session.verdict().certainty == Certainty::possible);
+  abort_by_itself(session);
+  const std::uint32_t damage = session::kLinkKnown | session::kLinkHeapCorruption;
+  session.link().flags = damage | session::kLinkArgument;
+  session.link().served_since = 0;
+  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+  CHECK(session.verdict().certainty == Certainty::likely);
+  session.link().flags = damage;
+  CHECK(session.verdict().code == VerdictCode::crashed);
+}
+
 TEST_CASE("many requests prove nothing while the failed call's caller is still running") {
   CrashedSession session;
   abort_by_itself(session);

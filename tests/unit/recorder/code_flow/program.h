@@ -22,7 +22,7 @@ struct CodeUnderTest {
   // `offset`: in bytes, in the active function.
   ResultFlow crash_at(std::size_t offset, bool exact, std::uint64_t address = 0) {
     const auto low = reinterpret_cast<std::uint64_t>(stack);
-    const stack::Activation frames[] = {{address_of(code), low + 32, low + 112},
+    const stack::Activation frames[] = {{address_of(code) + start, low + 32, low + 112},
                                         {address_of(caller_code), low + 128, 0},
                                         {address_of(caller_code), low + 192, 0}};
     return follow_result(OutsideHooks::in_hook(),
@@ -34,14 +34,19 @@ struct CodeUnderTest {
                           .fault_address = address,
                           .divided = divided,
                           .failed_result = failed,
-                          .good_result = kGood});
+                          .good_result = kGood,
+                          .stored_by = stored_by,
+                          .ambiguous = ambiguous});
   }
 
   static std::uint64_t address_of(const std::vector<std::uint8_t>& bytes) {
     return reinterpret_cast<std::uint64_t>(bytes.data());
   }
   std::vector<std::uint8_t> code, caller_code;
+  std::size_t start = 0;  // of what follows the call
   std::uint64_t failed = 0;
+  std::uint8_t stored_by = Question::kNone;
+  bool ambiguous = false;
   std::uint32_t active = 0;
   bool aborted = false;
   bool divided = false;

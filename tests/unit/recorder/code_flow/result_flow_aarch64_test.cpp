@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <initializer_list>
 
 #include "tests/unit/recorder/code_flow/program.h"
@@ -198,4 +199,44 @@ TEST_CASE("code that cannot be followed decides nothing") {
     CHECK_FALSE(flow.derived);
   }
   CHECK_FALSE(flow_of_one_frame().kept);
+}
+
+TEST_CASE("a pointer that a failed call has not set is what it was before") {
+  constexpr std::uint64_t kOld = 0x5000, kNoAddress = 0x6161'6161'6161'6161;
+  // add x0, sp, #8; bl …; ldr x0, [sp, #8]; strb w1, [x0]
+  Program unset{{{0x910023e0, kCall, 0xf94007e0, 0x39000001}}};
+  // The same with a check behind the call, which replaces it: tbz w0, #31, +8; str xzr, [sp, #8]
+  Program replaced{{{0x910023e0, kCall, 0x36f80040, 0xf90007ff, 0xf94007e0, 0x39000001}}};
+  for (Program* program : {&unset, &replaced}) {
+    program->start = 8;
+    program->failed = ~std::uint64_t{0};
+    program->stored_by = 0;
+    std::memcpy(program->stack + 32 + 8, &kOld, sizeof kOld);
+  }
+  CHECK(unset.crash_at(3, true, kOld).derived);
+  CHECK_FALSE(unset.crash_at(3, true, kOld + 8).derived);
+  CHECK_FALSE(replaced.crash_at(5, true, kOld).derived);
+  std::memcpy(unset.stack + 32 + 8, &kNoAddress, sizeof kNoAddress);
+  CHECK(unset.crash_at(3, true, 0).derived);  // the kernel reports no address
+  unset.stored_by = Question::kNone;
+  CHECK_FALSE(unset.crash_at(3, true, 0).derived);
+  // add x0, sp, #8; bl …; ldr x0, [sp, #8]; bl …
+  Program passed{{{0x910023e0, kCall, 0xf94007e0, kCall}}};
+  passed.start = 8;
+  passed.failed = ~std::uint64_t{0};
+  passed.stored_by = 0;
+  std::memcpy(passed.stack + 32 + 8, &kOld, sizeof kOld);
+  CHECK(passed.crash_at(4, false, kOld + 0x100).derived);
+  CHECK(passed.crash_at(4, false, kOld + 0x100).argument);
+  CHECK_FALSE(passed.crash_at(4, false, 0x90'0000).derived);
+}
+
+TEST_CASE("a loop that ends with the failed call, which may end it for another reason as well") {
+  // loop: bl …; cmn x0, #1; b.ne loop; bl …
+  Program program{{{kCall, 0xb100041f, 0x54ffffc1, kCall}}};
+  program.start = 4;
+  program.failed = ~std::uint64_t{0};
+  CHECK(program.crash_at(4, false).only_on_failure);
+  program.ambiguous = true;
+  CHECK_FALSE(program.crash_at(4, false).only_on_failure);
 }

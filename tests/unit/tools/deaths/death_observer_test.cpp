@@ -110,6 +110,37 @@ TEST_CASE("another process that a sample finds dead") {
   }
 }
 
+TEST_CASE("a program that is moved to another cgroup") {
+  const Scene scene;
+  const std::filesystem::path other = scene.cgroup("memory/other");
+  const auto in_other = [&](int kills) {
+    scene.file(other / "cgroup.procs", std::to_string(kProgram) + "\n");
+    scene.file(other / "memory.usage_in_bytes", "100000000\n");
+    scene.file(other / "memory.limit_in_bytes", "104857600\n");
+    scene.file(other / "memory.oom_control", "oom_kill " + std::to_string(kills) + "\n");
+    scene.proc("999999/cgroup", "4:memory:/other\n");
+    scene.proc("999999/statm", "30000 20000 500 10 0 20000 0\n");
+  };
+  deaths::DeathObserver observer;
+  scene.start(observer, "1000000\n");
+  observer.sample();
+  in_other(3);
+  observer.sample();
+  in_other(4);
+  // Version 1 says of a zombie that it is in the root.
+  scene.proc("999999/cgroup", "4:memory:/\n");
+  scene.proc("999999/statm", "0 0 0 0 0 0 0\n");
+  SUBCASE("it has ended") {}
+  SUBCASE("a sample finds it ended") { observer.sample(); }
+  const deaths::DeathObservation seen = observer.ended(kKilled);
+  CHECK(seen.was_there);
+  CHECK(seen.cgroup.path == "/other");
+  CHECK(seen.kills_before == 3);
+  CHECK(seen.counter_rose);
+  CHECK(seen.was_alone);
+  CHECK(seen.levels.cgroup_limit_bytes == 104857600);
+}
+
 TEST_CASE("a child's peak is its own only above what its parent had") {
   rusage ours{};
   REQUIRE(getrusage(RUSAGE_SELF, &ours) == 0);

@@ -335,3 +335,23 @@ TEST_CASE("a death within ten seconds of a failure follows from it") {
   CHECK(deaths::follows(scene.view(), found, now - 10'500'000'000));
   CHECK_FALSE(deaths::follows(scene.view(), found, now - 11'500'000'000));
 }
+
+TEST_CASE("a process that was moved to another cgroup counts the kills there") {
+  Scene scene;
+  scene.no_log();
+  scene.file(scene.job / "memory.oom_control", "oom_kill 0\n");
+  const std::filesystem::path other = scene.cgroup("memory/other");
+  scene.file(other / "memory.oom_control", "oom_kill 5\n");
+  deaths::DeathObservation seen = scene.observed(kSigKill);
+  seen.cgroup = {other, "/other"};
+  seen.kills_before = 4;
+  seen.counter_rose = true;
+  const auto death = [&] { return deaths::end_evidence_of(scene.view(), seen).death; };
+  CHECK((death().flags & session::kDeathAtOnce) == 0);  // it may be another process' cgroup
+  CHECK(death().cgroup_oom_kills_after == 0);
+  seen.was_there = true;
+  CHECK((death().flags & session::kDeathAtOnce) != 0);
+  CHECK(death().cgroup_oom_kills_before == 4);
+  CHECK(death().cgroup_oom_kills_after == 5);
+  CHECK(scene.verdict(seen) == "cgroup_oom_kill");
+}
