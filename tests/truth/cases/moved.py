@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Mapping
 
 from truth import events
-from truth.case import CRASHED, KILLED, NOTHING, Case, Truth, died, innocent, signalled
+from truth.case import CRASHED, KILLED, NOTHING, WAYS, Case, Truth, died, innocent, signalled
 
 OFF = {"OOMREC_WARN": "0"}
 
@@ -35,12 +35,13 @@ def unseen(truth: Truth, mib: int, *unsure: str) -> Truth | None:
 KILLED_BY_HAND = innocent("killed_externally")
 
 
+# A worker has a recording of nobody's, which root's `watch` and `show` leave to nobody's.
 def nobody(name: str, story: str, how: str, end: str, truth: Truth, ends: str, mib: int = 100,
-           cgroup: str = "", event: events.Event | None = None, only: bool = True) -> Case:  # fmt: skip
+           cgroup: str = "", event: events.Event | None = None) -> Case:  # fmt: skip
     return Case(
         f"nobody_{name}", "moved", story, ["@changes_user", how, end, str(mib)], truth, ends=ends,
-        cgroup=cgroup, event=event, env=OFF, only=only, short=name == "setuid_grows",
-        fixtures=open_to_all,
+        cgroup=cgroup, event=event, env=OFF, only=True, short=name == "setuid_grows",
+        fixtures=open_to_all, ways=("run",) if how == "worker" else WAYS,
     )  # fmt: skip
 
 
@@ -89,7 +90,7 @@ CASES = [
     nobody("refused", "becomes nobody, and exits after a refused request", "setuid", "refused",
            died("request_too_large"), "exit 3"),
     nobody("worker_grows", "root's worker becomes nobody, and grows", "worker", "grows",
-           died("cgroup_oom_kill", "child_killed"), "exit 1", cgroup="110M", only=False),
+           died("cgroup_oom_kill", "child_killed"), "exit 1", cgroup="110M"),
     nobody("worker_killed", "root's worker becomes nobody; kill -9 by hand", "worker", "rests",
-           KILLED_BY_HAND, "exit 1", cgroup="800M", event=events.KILL, only=False),
+           KILLED_BY_HAND, "exit 1", cgroup="800M", event=events.KILL),
 ]  # fmt: skip

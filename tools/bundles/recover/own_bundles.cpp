@@ -26,7 +26,7 @@ bool may_still_write(const session::Header& process) {
   return !same_pid_namespace || kill(helper, 0) == 0 || errno == EPERM;
 }
 
-// Newest first.
+// Newest first. Also those of a process that had become another user's by then.
 std::vector<BundleSummary> bundles_written_by(const DeadProcess& process) {
   const session::Header& header = process.recording.header();
   std::vector<BundleSummary> own;
@@ -36,8 +36,7 @@ std::vector<BundleSummary> bundles_written_by(const DeadProcess& process) {
       beside != directories.front())
     directories.push_back(beside);
   for (BundleSummary& bundle : bundles_in(directories)) {
-    if (bundle.pid != static_cast<std::uint64_t>(header.pid) || !is_own_bundle(bundle.path))
-      continue;
+    if (bundle.pid != static_cast<std::uint64_t>(header.pid)) continue;
     const recording::Recording recorded{recording_in(bundle.path)};
     if (recorded.header().start_realtime_ns == header.start_realtime_ns)
       own.push_back(std::move(bundle));
@@ -97,8 +96,10 @@ OwnBundles complete_own_bundles(const DeadProcess& process) {
   const BundleEvent failure =
       process.ended_by_failure ? BundleEvent::led_to_end : BundleEvent::was_survived;
   OwnBundles result;
+  // Another user's counts where the process' own recording says that there is one.
   result.any = !own.empty();
   for (const BundleSummary& bundle : own) {
+    if (!is_own_bundle(bundle.path)) continue;
     if (has_end(bundle, process)) result.with_end = bundle.path;
     if (!bundle.awaits_outcome) continue;
     if (!process.has_failure_in_bundle() || !holds_failure(bundle)) {
