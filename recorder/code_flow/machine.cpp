@@ -367,12 +367,12 @@ void Machine::perform(const Instruction& instruction, std::uint64_t next, const 
     }
     case Operation::move_zero: {
       Value value = source(instruction.from_bytes);
-      value.narrow = true;
+      value.narrow = value.narrow || instruction.from_bytes < kPointerBytes;
       return assign(value);
     }
     case Operation::move_signed: {
       Value value = source(instruction.from_bytes);
-      value.narrow = true;
+      value.narrow = value.narrow || instruction.from_bytes < kPointerBytes;
       value.bits = extended(value.bits, instruction.from_bytes) & mask_of(instruction.bytes);
       return assign(value);
     }

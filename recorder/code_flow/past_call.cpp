@@ -29,9 +29,9 @@ bool leaves(Operation operation) noexcept {
 // The code from `start` to the end, in a straight line.
 class StraightCode {
  public:
-  StraightCode(std::span<const std::uint8_t> code, std::uint64_t end,
+  StraightCode(std::span<const std::uint8_t> code, std::uint64_t end, const Machine& after,
                const FrameBounds& bounds) noexcept
-      : code_(code), end_(end), bounds_(bounds) {}
+      : code_(code), end_(end), after_(after), bounds_(bounds) {}
 
   // Executes it on g_machine up to the call that it ends with. False: it does not end with one.
   // `block`: where its last part begins, which nothing before leads into.
@@ -47,13 +47,22 @@ class StraightCode {
         g_machine.return_from_call();
       else
         g_machine.execute(instruction, end_ - code_.size() + next, bounds_, traces);
+      restore_kept();
     }
     return false;
   }
 
  private:
+  // What a call keeps is after it as before: also where it is not known what was put there.
+  void restore_kept() const noexcept {
+    for (unsigned number = 0; number < machine_code::kRegisters; ++number)
+      if ((kConvention.overwritten >> number & 1) == 0 && !g_machine.registers[number].known)
+        g_machine.registers[number] = after_.registers[number];
+  }
+
   const std::span<const std::uint8_t> code_;
   const std::uint64_t end_;  // the address after it
+  const Machine& after_;
   const FrameBounds& bounds_;
 };
 
@@ -107,7 +116,7 @@ Value argument_of_call(std::uint64_t pc, const Machine& after, const FrameBounds
   std::size_t bytes = sizeof code;
   while (!read_code(pc - bytes, code, bytes))
     if ((bytes /= 2) < 16) return {};
-  const StraightCode straight{{code, bytes}, pc, bounds};
+  const StraightCode straight{{code, bytes}, pc, after, bounds};
   // Where instructions have many lengths, one of the first places is the start of one; from a wrong
   // one the right ones are soon found as well.
   for (std::size_t start = 0; start < bytes; ++start) {
@@ -122,6 +131,7 @@ Value argument_of_call(std::uint64_t pc, const Machine& after, const FrameBounds
     g_machine = after;
     g_machine.registers[sp].bits -= moved;
     straight.run(block);
+    if (g_machine.registers[sp].bits != after.registers[sp].bits) continue;
     return g_machine.registers[kConvention.arguments[number]];
   }
   return {};

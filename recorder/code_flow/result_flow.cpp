@@ -24,7 +24,8 @@ constexpr unsigned kMachines = 40;      // of paths to be followed later, and of
 constexpr unsigned kVisitedLog2 = 12;
 constexpr unsigned kVisited = 1U << kVisitedLog2;  // more than kMostPlaces
 constexpr std::uint32_t kLevels = 16;              // callers
-constexpr std::uint64_t kNearBytes = 64 * 1024;    // that a function accesses behind its argument
+constexpr std::uint64_t kSomePointer = 0x7e55'5555'5010;
+constexpr std::uint64_t kNearBytes = 64 * 1024;  // that a function accesses behind its argument
 
 // To be followed later.
 struct Path {
@@ -54,6 +55,7 @@ constinit Workspace g_workspace{};
 
 // One of the two runs: what is known after all functions that were followed.
 struct Run {
+  bool failed = false;  // with the result of a failure
   Traces traces;
   bool checked = false;
   bool undecided = false;  // a branch near the call may have checked the result
@@ -74,9 +76,8 @@ struct Run {
 // What a function returns after a success is often unknown: another function has made it. It is not
 // what the failure makes it return.
 Value success_beside(const Value& failed, const Value& value) noexcept {
-  constexpr std::uint64_t kPointer = 0x7e55'5555'5010;
   if (value.known || !failed.known || !failed.of_result) return value;
-  return {failed.bits == 0 ? kPointer : 0, true, false, true};
+  return {failed.bits == 0 ? kSomePointer : 0, true, false, true};
 }
 
 // What the address or the divisor is where it faults.
@@ -149,7 +150,7 @@ class Exploration {
     return bp >= sp && bp < bounds_.end;
   }
 
-  // The pointer that a success would have stored is what it was before.
+  // The pointer that a success stores is otherwise what it was before.
   void follow_stored(Machine& machine) noexcept {
     const Value at =
         argument_of_call(question_.frames[0].pc, machine, bounds_, question_.stored_by);
@@ -157,6 +158,7 @@ class Exploration {
     const bool is_own = at.known && at.bits >= sp && at.bits < bounds_.end;
     run_.traces.escaped = run_.traces.escaped || !is_own;
     if (!at.known) return;
+    if (!run_.failed) return machine.keep(at.bits, {kSomePointer, true, false, true});
     Value old;
     old.of_result = old.stale = true;
     old.known = (is_last_ || !is_own) && symbols::read_own_memory(OutsideHooks::in_hook(), at.bits,
@@ -373,6 +375,7 @@ class Exploration {
 // `failed`: the run whose result was that of a failure; null: this one is.
 Run follow(const Question& question, std::uint64_t result, const Run* failed) noexcept {
   Run run;
+  run.failed = failed == nullptr;
   Value value{result, true, false, true};
   const auto last = static_cast<std::uint32_t>(
       std::min<std::size_t>({question.active, question.frames.size() - 2, kLevels - 1}));

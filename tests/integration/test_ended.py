@@ -78,8 +78,7 @@ def test_told_after_the_bundle(oomrec, worker, reason):
     assert json.loads(row.stdout)["verdict"] == code
 
 
-def test_told_long_after_the_end(oomrec, worker):
-    """Another process had this pid: its bundle is not changed."""
+def test_told_where_its_bundle_is_not(oomrec, worker):
     process = worker()
     end(process, signal.SIGKILL)
     (bundle,) = oomrec.json("recover", "--unknown")["bundles"]
@@ -146,7 +145,7 @@ def test_from_python(oomrec, plain, worker, tmp_path, build_dir):
 
 def test_mistakes(oomrec):
     gone = oomrec("ended", "999999999", "--by", "Ray")
-    assert gone.exit_code == 1 and "has no recording" in gone.stderr
+    assert gone.exit_code == 1 and "neither a recording nor a bundle" in gone.stderr
     assert oomrec("ended", "4711").exit_code == 2
     assert oomrec("ended", "--by", "Ray").exit_code == 2
     assert oomrec("ended", "4711", "--by", "Ray", "--reason", "moon").exit_code == 2

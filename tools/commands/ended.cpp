@@ -76,7 +76,8 @@ int ended_command(const Words& words) {
   Arguments arguments{"ended", "[OPTIONS] [PID]",
                       "Enters in a process's recording why it ends, for those who end it and know: "
                       "schedulers, supervisors, their plugins. Call it before the signal, or after "
-                      "it: a bundle of the end that exists already is changed. The verdict on a SIGTERM or SIGKILL, or on an exit within "
+                      "it: a bundle of the end that exists already is changed. The verdict on a "
+                      "SIGTERM or SIGKILL, or on an exit within "
                       "two minutes, is then user_space_oom_kill (proven), or killed_externally if "
                       "the reason is another one.",
                       kExamples};

@@ -33,7 +33,7 @@ struct DeathObservation {
   std::uint64_t realtime_ns = 0;  // when wait() returned it; 0: just now
   // Of the signal that ended it, if we forwarded it or a recorded parent sent it; 0: unknown.
   pid_t sender = 0;
-  MemoryCgroup cgroup;                               // that was sampled
+  MemoryCgroup cgroup;     // that was sampled
   bool was_there = false;  // the last sample found the process in it, whatever its recording says
   std::optional<std::uint64_t> kills_before;         // in it, at the start
   std::optional<std::uint64_t> parent_kills_before;  // in its parent and below

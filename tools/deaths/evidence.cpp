@@ -153,8 +153,8 @@ void read_fault(Death& death, const KernelLog& log, const KillQuery& query) {
   system::Text{death.kernel_line} << fault->line;
 }
 
-void read_log(session::EndEvidence& evidence, const session::View& view,
-              const MemoryCgroup& cgroup, const KernelLogFile& file, Boot boot) {
+void read_log(session::EndEvidence& evidence, const session::View& view, const MemoryCgroup& cgroup,
+              const KernelLogFile& file, Boot boot) {
   Death& death = evidence.death;
   const LogClock clock = LogClock::now();
   const KillQuery query = query_for(view, cgroup, clock, boot);

@@ -15,8 +15,8 @@ struct OwnBundles {
   std::filesystem::path with_end;   // a reader has added how the process ended
 };
 
-// Adds the end of the process to each bundle without one that is this user's. If a bundle is missing, waits for the
-// process's helper, which may still be writing it.
+// Adds the end of the process to each bundle without one that is this user's. If a bundle is
+// missing, waits for the process's helper, which may still be writing it.
 OwnBundles complete_own_bundles(const DeadProcess& process);
 
 }  // namespace oomrec::tools::bundles

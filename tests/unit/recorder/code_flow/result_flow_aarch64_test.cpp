@@ -204,9 +204,9 @@ TEST_CASE("code that cannot be followed decides nothing") {
 TEST_CASE("a pointer that a failed call has not set is what it was before") {
   constexpr std::uint64_t kOld = 0x5000, kNoAddress = 0x6161'6161'6161'6161;
   // add x0, sp, #8; bl …; ldr x0, [sp, #8]; strb w1, [x0]
-  Program unset{{{0x910023e0, kCall, 0xf94007e0, 0x39000001}}};
+  Program unset{{0x910023e0, kCall, 0xf94007e0, 0x39000001}};
   // The same with a check behind the call, which replaces it: tbz w0, #31, +8; str xzr, [sp, #8]
-  Program replaced{{{0x910023e0, kCall, 0x36f80040, 0xf90007ff, 0xf94007e0, 0x39000001}}};
+  Program replaced{{0x910023e0, kCall, 0x36f80040, 0xf90007ff, 0xf94007e0, 0x39000001}};
   for (Program* program : {&unset, &replaced}) {
     program->start = 8;
     program->failed = ~std::uint64_t{0};
@@ -221,7 +221,7 @@ TEST_CASE("a pointer that a failed call has not set is what it was before") {
   unset.stored_by = Question::kNone;
   CHECK_FALSE(unset.crash_at(3, true, 0).derived);
   // add x0, sp, #8; bl …; ldr x0, [sp, #8]; bl …
-  Program passed{{{0x910023e0, kCall, 0xf94007e0, kCall}}};
+  Program passed{{0x910023e0, kCall, 0xf94007e0, kCall}};
   passed.start = 8;
   passed.failed = ~std::uint64_t{0};
   passed.stored_by = 0;
@@ -233,7 +233,7 @@ TEST_CASE("a pointer that a failed call has not set is what it was before") {
 
 TEST_CASE("a loop that ends with the failed call, which may end it for another reason as well") {
   // loop: bl …; cmn x0, #1; b.ne loop; bl …
-  Program program{{{kCall, 0xb100041f, 0x54ffffc1, kCall}}};
+  Program program{{kCall, 0xb100041f, 0x54ffffc1, kCall}};
   program.start = 4;
   program.failed = ~std::uint64_t{0};
   CHECK(program.crash_at(4, false).only_on_failure);

@@ -238,11 +238,13 @@ TEST_CASE("code that cannot be followed decides nothing") {
 TEST_CASE("a pointer that a failed call has not set is what it was before") {
   constexpr std::uint64_t kOld = 0x5000, kNoAddress = 0x6161'6161'6161'6161;
   // lea 8(%rsp),%rdi; call …; mov 8(%rsp),%rax; movb $1,(%rax)
-  Program unset{{{0x48, 0x8d, 0x7c, 0x24, 0x08, 0xe8, 0, 0, 0, 0, 0x48, 0x8b, 0x44, 0x24, 0x08, 0xc6, 0x00,
-                 0x01}}};
-  // The same with a check behind the call, which replaces it: test %eax,%eax; jns +9; movq $0,8(%rsp)
-  Program replaced{{{0x48, 0x8d, 0x7c, 0x24, 0x08, 0xe8, 0,    0,    0,    0, 0x85, 0xc0, 0x79, 0x09, 0x48, 0xc7,
-                    0x44, 0x24, 0x08, 0,    0,    0,    0,    0x48, 0x8b, 0x44, 0x24, 0x08, 0xc6, 0x00, 0x01}}};
+  Program unset{{0x48, 0x8d, 0x7c, 0x24, 0x08, 0xe8, 0, 0, 0, 0, 0x48, 0x8b, 0x44, 0x24, 0x08, 0xc6,
+                 0x00, 0x01}};
+  // The same with a check behind the call, which replaces it: test %eax,%eax; jns +9; movq
+  // $0,8(%rsp)
+  Program replaced{{0x48, 0x8d, 0x7c, 0x24, 0x08, 0xe8, 0,    0,    0,   0, 0x85,
+                    0xc0, 0x79, 0x09, 0x48, 0xc7, 0x44, 0x24, 0x08, 0,   0, 0,
+                    0,    0x48, 0x8b, 0x44, 0x24, 0x08, 0xc6, 0x00, 0x01}};
   for (Program* program : {&unset, &replaced}) {
     program->start = 10;
     program->failed = ~std::uint64_t{0};
@@ -257,8 +259,8 @@ TEST_CASE("a pointer that a failed call has not set is what it was before") {
   unset.stored_by = Question::kNone;
   CHECK_FALSE(unset.crash_at(15, true, 0).derived);
   // lea 8(%rsp),%rdi; call …; mov 8(%rsp),%rdi; call …
-  Program passed{{{0x48, 0x8d, 0x7c, 0x24, 0x08, 0xe8, 0, 0, 0, 0, 0x48, 0x8b, 0x7c, 0x24, 0x08, 0xe8, 0, 0,
-                  0, 0}}};
+  Program passed{{0x48, 0x8d, 0x7c, 0x24, 0x08, 0xe8, 0, 0, 0, 0,
+                  0x48, 0x8b, 0x7c, 0x24, 0x08, 0xe8, 0, 0, 0, 0}};
   passed.start = 10;
   passed.failed = ~std::uint64_t{0};
   passed.stored_by = 0;
@@ -270,7 +272,7 @@ TEST_CASE("a pointer that a failed call has not set is what it was before") {
 
 TEST_CASE("a loop that ends with the failed call, which may end it for another reason as well") {
   // loop: call …; cmp $-1,%rax; jne loop; call …
-  Program program{{{0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xf8, 0xff, 0x75, 0xf5, 0xe8, 0, 0, 0, 0}}};
+  Program program{{0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xf8, 0xff, 0x75, 0xf5, 0xe8, 0, 0, 0, 0}};
   program.start = 5;
   program.failed = ~std::uint64_t{0};
   CHECK(program.crash_at(16, false).only_on_failure);
