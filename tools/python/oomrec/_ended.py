@@ -10,12 +10,12 @@ def ended(
 ) -> bool:
     """Enters in the recording of process `pid` why it ends, for those who end it and know.
 
-    Call it before the signal, or afterwards up to `oomrec recover`: schedulers, supervisors, their plugins.
+    Call it before the signal, or within ten minutes after the end: schedulers, supervisors, their plugins.
     `by` is who ends it, `text` the reason in its own words, `memory` whether memory is the reason. The
     verdict on its death is then user_space_oom_kill (proven); killed_externally if memory is not.
 
-    True if it is entered. False if the process has no recording, or the command oomrec is not found; never
-    raises. Takes some 20 ms.
+    True if it is entered. False if the process has neither a recording nor a bundle of its end, or the
+    command oomrec is not found; never raises. Takes some 20 ms.
     """
     reason = "memory" if memory else "other"
     words = ("ended", f"--by={by}", f"--reason={reason}", f"--text={text}", str(pid))
