@@ -70,6 +70,27 @@ bool read_code(std::uint64_t pc, void* code, std::size_t bytes) noexcept {
   return symbols::read_own_memory(OutsideHooks::in_hook(), pc, code, bytes);
 }
 
+// The call that ends at `pc`: a direct one, or one through a cell of a linkage table.
+bool call_before(std::uint64_t pc, Instruction& instruction) noexcept {
+  constexpr std::uint32_t kMoreBytes = 2;
+  for (std::uint32_t bytes = kConvention.call_bytes; bytes <= kConvention.call_bytes + kMoreBytes;
+       ++bytes)
+    if (read_instruction(pc - bytes, instruction) && instruction.operation == Operation::call &&
+        instruction.length == bytes)
+      return true;
+  return false;
+}
+
+// What the memory operand holds, if its address does not depend on a register; else 0.
+std::uint64_t pointer_in_operand(const Instruction& instruction, std::uint64_t next) noexcept {
+  g_machine.reset();
+  const Value cell = g_machine.address_of(instruction, next);
+  std::uint64_t pointer = 0;
+  const bool is_read = instruction.has_memory && cell.known && !cell.stale &&
+                       read_code(cell.bits, &pointer, sizeof pointer);
+  return is_read ? pointer : 0;
+}
+
 }  // namespace
 
 bool read_instruction(std::uint64_t pc, Instruction& instruction) noexcept {
@@ -83,29 +104,24 @@ bool read_instruction(std::uint64_t pc, Instruction& instruction) noexcept {
 }
 
 std::uint64_t target_of_call(std::uint64_t pc) noexcept {
-  const std::uint32_t call_bytes = kConvention.call_bytes;
   Instruction instruction;
-  const bool is_call =
-      read_instruction(pc - call_bytes, instruction) && instruction.operation == Operation::call &&
-      instruction.from.kind == OperandKind::none && instruction.length == call_bytes;
-  return is_call ? pc + static_cast<std::uint64_t>(instruction.immediate) : 0;
+  return call_before(pc, instruction) && instruction.from.kind == OperandKind::none
+             ? pc + static_cast<std::uint64_t>(instruction.immediate)
+             : 0;
 }
 
 std::uint64_t function_called(std::uint64_t pc) noexcept {
   constexpr unsigned kMostInstructions = 3;  // of an entry of a linkage table
+  Instruction instruction;
+  if (!call_before(pc, instruction)) return 0;
+  if (instruction.has_memory) return pointer_in_operand(instruction, pc);
   const std::uint64_t target = target_of_call(pc);
   std::uint64_t at = target;
   for (unsigned i = 0; i < kMostInstructions && at != 0; ++i) {
-    Instruction instruction;
     if (!read_instruction(at, instruction)) break;
     at += instruction.length;
-    if (instruction.operation != Operation::jump_indirect) continue;
-    g_machine.reset();
-    const Value cell = g_machine.address_of(instruction, at);
-    std::uint64_t function = 0;
-    const bool is_read =
-        instruction.has_memory && cell.known && read_code(cell.bits, &function, sizeof function);
-    return is_read ? function : 0;
+    if (instruction.operation == Operation::jump_indirect)
+      return pointer_in_operand(instruction, at);
   }
   return target;
 }

@@ -13,9 +13,9 @@ namespace oomrec::code_flow {
 Value argument_of_call(std::uint64_t pc, const Machine& after, const FrameBounds&,
                        unsigned number) noexcept;
 
-// The function that a direct call has called, perhaps through a linkage table; 0: unknown.
+// The function that a call has called, perhaps through a linkage table; 0: unknown.
 std::uint64_t function_called(std::uint64_t pc) noexcept;
-// Without the linkage table: the call's own target.
+// Of a direct call, without the linkage table: its own target.
 std::uint64_t target_of_call(std::uint64_t pc) noexcept;
 
 // The instruction at `pc`. False: it is not readable, or not known.
