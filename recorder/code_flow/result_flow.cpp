@@ -88,7 +88,8 @@ std::uint64_t wrong_of(const Question& question) noexcept {
 // Whether an access at `address`, or less than `near` behind it, makes the fault. The kernel
 // reports none that no memory can have.
 bool makes_fault(const Question& question, std::uint64_t address, std::uint64_t near) noexcept {
-  constexpr unsigned kAddressBits = 47;
+  constexpr unsigned kAddressBits = 48;
+  if (question.divided) return false;
   const bool is_possible = address >> kAddressBits == 0;
   return is_possible ? question.fault_address - address < near : question.fault_address == 0;
 }
