@@ -16,7 +16,8 @@ def moved(name: str, story: str, do: str, truth: Truth, old: str, new: int, log:
     return Case(
         f"moved_{name}", "moved", story, ["@moves", do, str(mib)], truth,
         event=events.moves(f"{new}M", then), cgroup=old, env=OFF, ends=ends,
-        watch=unseen(truth, new), bare=unseen(truth, new, NOTHING), fixtures=None if log else events.unreadable_log, short=name == "touches_lower",
+        watch=unseen(truth, new), bare=unseen(truth, new, NOTHING),
+        fixtures=None if log else events.unreadable_log, short=name == "touches_lower",
     )  # fmt: skip
 
 
@@ -48,7 +49,9 @@ def nobody(name: str, story: str, how: str, end: str, truth: Truth, ends: str, m
 def open_to_all(directory: Path) -> Mapping[str, str]:
     """Fixture: nobody may record, and write bundles, where root does."""
     case = directory.parent
-    case.parent.chmod(0o755)
+    for parent in case.parents:
+        if not parent.stat().st_mode & 1:
+            parent.chmod(parent.stat().st_mode | 0o11)
     (case / "oom_dumps").mkdir()
     for shared in (case / "sessions", case / "oom_dumps"):
         shared.chmod(0o1777)
