@@ -46,8 +46,8 @@ int fleet_command(const Words& words) {
                       "lists an action's options.",
                       kExamples};
   Words rest;
-  const Words actions = {"top",    "new",  "regressed", "show",     "sizes",
-                         "report", "gate", "compact",   "reextract"};
+  const Words actions = {"top",    "new",  "regressed", "show",    "sizes",
+                         "report", "gate", "push",      "compact", "reextract"};
   arguments.rest("ACTION", rest, fmt::format("one of {}", fmt::join(actions, ", ")), {}, actions);
   if (!arguments.parse(words)) return code(Exit::shown);
   const std::filesystem::path python = processes::find_python();

@@ -119,6 +119,17 @@ def parser() -> argparse.ArgumentParser:
         metavar="PERCENT",
         help="by which the p95 of a need may rise (10)",
     )
+    command = add("push", push_command, "send each death's memory to a server of profiles", "24h")
+    to = command.add_mutually_exclusive_group(required=True)
+    to.add_argument("--otlp", metavar="HTTP", help="OpenTelemetry's profiles over HTTP")
+    to.add_argument("--pyroscope", metavar="HTTP", help="Grafana Pyroscope, or Alloy")
+    to.add_argument("--parca", metavar="HTTP", help="Parca")
+    command.add_argument(
+        "--headers", metavar="FILE", help="lines such as Authorization: Bearer SECRET"
+    )
+    command.add_argument(
+        "--sent", metavar="FILE", help="remembers what was sent, and sends nothing twice"
+    )
     add("compact", compact_command, "turn rows into Parquet by day", None)
     command = add("reextract", reextract_command, "make the rows of shipped bundles anew", None)
     command.add_argument(
@@ -322,6 +333,35 @@ def gate_command(options: argparse.Namespace) -> int:
             )
         print(coloured("passed", "good") if result["passed"] else coloured("failed", "alarm"))
     return 0 if result["passed"] else 1
+
+
+def push_command(options: argparse.Namespace) -> int:
+    from ._push import RECEIVERS, Client, headers_in, push
+
+    kind = next(name for name in RECEIVERS if getattr(options, name))
+    client = Client(kind, getattr(options, kind), headers_in(options.headers))
+    table, window = opened(options)
+    result = push(table, window, client, options.sent)
+    if options.json:
+        print_json(result)
+    else:
+        parts = [f"{counted(result['pushed'], 'death')} sent to {printable(client.url)}"]
+        for key, what in (
+            ("sent_before", "sent before"),
+            ("without_holders", "without a holder"),
+        ):
+            if result[key]:
+                parts.append(f"{result[key]:,} {what}")
+        print(", ".join(parts))
+    reasons: dict[str, list[str]] = {}
+    for death_id, reason in result["refused"].items():
+        reasons.setdefault(reason, []).append(death_id)
+    for reason, ids in list(reasons.items())[:5]:
+        print(
+            f"oomrec fleet: {counted(len(ids), 'death')} refused, such as {ids[0]}: {printable(reason, 300)}",
+            file=sys.stderr,
+        )
+    return 1 if result["refused"] or not result["deaths"] else 0
 
 
 def compact_command(options: argparse.Namespace) -> int:
