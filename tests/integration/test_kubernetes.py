@@ -335,12 +335,12 @@ def test_a_silent_client_does_not_hold_up_others_and_a_new_certificate_counts(se
 
 # --- a patched pod, run ----------------------------------------------------------------------------
 
-PROGRAM = "held = bytearray(64 << 20)\nprint('ready', flush=True)\nimport time\ntime.sleep(600)"
+PROGRAM = "held = []\nwhile True: held.append(bytearray(1 << 20))"
 
 
 @pytest.mark.needs_pid_namespace
-def test_a_patched_pods_death_arrives_in_the_store(admit, build_dir, library, tmp_path):
-    """Each container in a pid namespace of its own, with the volume; the program is killed with SIGKILL."""
+def test_a_patched_pods_death_arrives_in_the_store(admit, build_dir, library, cgroup, tmp_path):
+    """The kernel kills the program at its limit; the sidecar is in another pid namespace and cgroup."""
     store, volume, programs = (tmp_path / name for name in ("store", "volume", "bin"))
     for each in (store, volume, programs):
         each.mkdir()
@@ -349,41 +349,36 @@ def test_a_patched_pods_death_arrives_in_the_store(admit, build_dir, library, tm
     asked = pod(user=os.getuid(), containers=[program])
     del asked["spec"]["initContainers"]
     patched, _ = admit(asked, {**SETTINGS, "url": f"file://{store}"})
-    spec = json.loads(
-        json.dumps(patched["spec"])
-        .replace('"/oomrec', f'"{volume}')
-        .replace(" /oomrec", f" {volume}")
-    )
+    text = json.dumps(patched["spec"])
+    for before in ('"', " "):  # the volume is mounted elsewhere
+        text = text.replace(f"{before}/oomrec", f"{before}{volume}")
+    spec = json.loads(text)
+    fields = {"metadata.name": "train-0", "metadata.namespace": "shop"}
 
-    def start(container):
-        fields = {"metadata.name": "train-0", "metadata.namespace": "shop"}
+    def start(container, enter=None):
         given = {
             each["name"]: each.get("value") or fields[each["valueFrom"]["fieldRef"]["fieldPath"]]
             for each in container.get("env", [])
         }
         base = {"PATH": f"{programs}:{os.environ['PATH']}", "OOMREC_LIBRARY": str(library)}
         words = ["unshare", "-fp", "--kill-child", "--mount-proc", *container["command"]]
-        return subprocess.Popen(
-            words,
-            env={**base, **given},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        with (tmp_path / container["name"]).open("wb") as output:
+            return subprocess.Popen(
+                words, env={**base, **given}, stdout=output, stderr=output, preexec_fn=enter
+            )
 
     install, sidecar = spec["initContainers"]
-    done = start(install)
-    assert done.wait(60) == 0, done.stdout.read()
+    assert start(install).wait(60) == 0, (tmp_path / "oomrec-install").read_text()
     watcher = start(sidecar)
     try:
-        died = start(spec["containers"][0])
-        assert died.stdout.readline() == "ready\n"
-        [inside] = [int(pid) for pid in children(died.pid)]
-        os.kill(inside, signal.SIGKILL)
-        died.wait(60)
+        died = start(spec["containers"][0], cgroup("96M").enter)
+        assert died.wait(120) != 0
         until = time.monotonic() + 60
-        while not (rows := object_store.rows(store)):
-            assert time.monotonic() < until and watcher.poll() is None, watcher.stdout.read()
+        while not (  # a warning at 95 % of the limit comes before
+            rows := [row for row in object_store.rows(store).values() if row["kind"] == "death"]
+        ):
+            said = (tmp_path / "oomrec").read_text()
+            assert time.monotonic() < until and watcher.poll() is None, said
             time.sleep(0.1)
     finally:
         for pid in children(watcher.pid):
@@ -391,8 +386,9 @@ def test_a_patched_pods_death_arrives_in_the_store(admit, build_dir, library, tm
         with contextlib.suppress(subprocess.TimeoutExpired):
             watcher.wait(60)
         watcher.kill()
-    [row] = rows.values()
+    [row] = rows
     assert (row["namespace"], row["pod"], row["container"]) == ("shop", "train-0", "train")
+    assert row["verdict"] in ("cgroup_oom_kill", "killed_near_limit"), row["summary"]
     assert row["holders"][0]["frames"][0]["function"] == "<module>"
 
 

@@ -111,6 +111,17 @@ def test_no_trace_of_machine_and_user_remains(oomrec, bundles, tmp_path):
         assert leaks(template.encode(), SECRETS) == []
 
 
+def test_a_row_has_names_only(oomrec, bundles):
+    """Of what a redacted bundle must not have, a row has the host, a file's last directory and the program's own label."""
+    for bundle in bundles:
+        run = oomrec("export", "--format", "row", bundle)
+        row = json.loads(run.stdout)
+        label = row.pop("label")
+        assert label is None or "Grendel" in label or "inside" in label
+        del row["host"]
+        assert set(leaks(json.dumps(row).encode(), secrets(bundle))) <= {"mead-hall"}
+
+
 def test_a_redacted_bundle_reads_like_the_original(oomrec, bundles, tmp_path):
     bundle = bundles[0]
     oomrec("redact", bundle, "-o", "redacted")

@@ -54,6 +54,8 @@ def compact(url: str) -> dict[str, Any]:
     rows = 0
     with store.lock(), tempfile.TemporaryDirectory(prefix=SPILL, dir=_spill_folder(store)) as spill:
         connection = connect_engine(spill)
+        # Parsing is serial. More threads make the sorting a little faster, and cost a tenth more.
+        connection.execute("SET threads = 1")
         for day in sorted(days):
             rows += _compact_day(connection, store, day, days[day], rejected, spill)
             bar.add(len(days[day]))

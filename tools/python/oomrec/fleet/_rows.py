@@ -15,7 +15,9 @@ from typing import Any, BinaryIO, Iterable, Iterator, Tuple
 from ._store import Store
 
 MOST_LINE_BYTES = 16 * 1024  # as oomrec export bounds a row
-LINES_AT_ONCE = 10_000
+LINES_AT_ONCE = 5_000
+BLOCK_BYTES = 256 * 1024
+TOO_LONG = "longer than 16 KiB"
 
 TEXT, INTEGER, NUMBER, BOOLEAN = "VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"
 FRAMES = [
@@ -149,17 +151,23 @@ class Rejections:
 
 
 def lines_of(name: str, stream: BinaryIO, rejected: Rejections) -> Iterator[bytes]:
-    """The stream's lines, each at most 16 KiB."""
-    skipping = False
-    while data := stream.readline(MOST_LINE_BYTES + 1):
-        ended = data.endswith(b"\n")
-        if skipping or not (ended or len(data) <= MOST_LINE_BYTES):
-            if not skipping:
-                rejected.add("longer than 16 KiB", [name])
-            skipping = not ended
-            continue
-        if not data.isspace():
-            yield data
+    """The stream's lines, each at most 16 KiB and without its end. Splitting blocks takes half of readline()'s time."""
+    rest, skipping = b"", False
+    while block := stream.read(BLOCK_BYTES):
+        *lines, rest = (rest + block).split(b"\n")
+        if skipping and lines:
+            del lines[0]
+            skipping = False
+        for line in lines:
+            if len(line) > MOST_LINE_BYTES:
+                rejected.add(TOO_LONG, [name])
+            elif line and not line.isspace():
+                yield line
+        if len(rest) > MOST_LINE_BYTES or skipping:
+            rejected.add(TOO_LONG, [name] * (not skipping))
+            rest, skipping = b"", True
+    if rest and not rest.isspace():
+        yield rest
 
 
 def day_of(name: str) -> str:
