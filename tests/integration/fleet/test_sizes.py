@@ -8,6 +8,7 @@ from conftest import SOURCE
 from fleet_rows import GIB, MIB, life, line, row
 from oomrec.fleet._sizes import (
     MORE_MEMORY_HELPS,
+    MOST_STANDS_FOR,
     Observation,
     kaplan_meier,
     percentile,
@@ -155,6 +156,38 @@ def test_a_forged_life_counts_as_one(tmp_path):
     for share, name in ((0.5, "need_p50_bytes"), (0.95, "need_p95_bytes")):
         assert getattr(found[0], name) <= ordered[int(1000 * share)] * 1.01
         assert getattr(found[1], name) <= ordered[int(1000 * (share + 0.01))] * 1.01
+
+
+def test_forged_rows_move_a_percentile_by_no_more_than_they_may_stand_for():
+    """Whatever they claim, also where many honest processes died at a limit and few were seen beyond it."""
+    rng = random.Random(11)
+    answers = 0
+    for _ in range(300):
+        count, limit = rng.choice([40, 100, 400]), int(rng.lognormvariate(20.4, 0.2))
+        needs = [int(rng.lognormvariate(20, 0.3)) for _ in range(count)]
+        honest = [Observation(min(need, limit), 1.0, need < limit) for need in needs]
+        forged = rng.randrange(1, count // 10)
+        claimed = rng.choice([1, limit // 2, limit, limit + 1, 1 << 62])
+        added = [Observation(claimed, 1.0, rng.random() < 0.7) for _ in range(forged)]
+        alone, both = kaplan_meier(honest), kaplan_meier(honest + added)
+        moved = MOST_STANDS_FOR * forged / (count + forged)
+        for share in (0.5, 0.75, 0.9, 0.95, 0.99):
+            found = percentile(both, share)
+            if found is None:
+                continue
+            answers += 1
+            beyond = sum(each.bytes >= found for each in honest) / len(honest + added)
+            assert beyond >= (1 - share) / MOST_STANDS_FOR - moved
+            before = percentile(alone, max(share - moved, 0))
+            assert before is None or found >= before or found == claimed
+    assert answers > 300
+
+
+def test_one_life_beyond_the_limit_does_not_decide_for_those_that_died_there():
+    honest = lived(*range(1, 851)) + died(*[851] * 150)
+    assert percentile(kaplan_meier(honest), 0.99) is None
+    assert percentile(kaplan_meier(honest + lived(1 << 62)), 0.99) is None
+    assert percentile(kaplan_meier(honest + lived(*[900] * 160)), 0.99) == 900
 
 
 @pytest.mark.parametrize("spread", [0.05, 0.2, 0.5])

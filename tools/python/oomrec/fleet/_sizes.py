@@ -21,6 +21,7 @@ MORE_MEMORY_HELPS = frozenset(
     system_oom_kill user_space_oom_kill uncaught_bad_alloc crash_after_refusal runtime_limit terminated_under_pressure
     memory_pressure child_killed terminated_by_parent mapping_failed""".split()
 )
+MOST_STANDS_FOR = 2
 RETRY_FACTOR = 1.5  # if the service's need is unknown
 
 
@@ -60,16 +61,20 @@ class Size:
 def kaplan_meier(observations: Iterable[Observation]) -> list[tuple[int, float]]:
     """(need, share of processes that need more), with rising needs.
 
-    A process that died at a need counts as still at risk there, as one that needed more.
+    A process that died at a need counts as still at risk there, as one that needed more. The estimator gives its share
+    to those seen beyond, however few: one of these, perhaps forged, would decide for all that died. So the curve ends
+    where a process would stand for more than MOST_STANDS_FOR.
     """
     exact: dict[int, float] = {}
     censored: dict[int, float] = {}
     for each in observations:
         kind = exact if each.survived else censored
         kind[each.bytes] = kind.get(each.bytes, 0.0) + each.weight
-    at_risk = sum(exact.values()) + sum(censored.values())
+    total = at_risk = sum(exact.values()) + sum(censored.values())
     share, curve = 1.0, []
     for need in sorted(exact.keys() | censored.keys()):
+        if share * total > MOST_STANDS_FOR * at_risk:
+            break
         ended = exact.get(need, 0.0)
         if ended:
             share *= max(1 - ended / at_risk, 0.0)
