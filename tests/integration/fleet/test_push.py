@@ -458,7 +458,13 @@ def test_headers_come_from_a_file(server, push, three, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "url, why", [("grpc://x:1", "is not http"), ("http://me:secret@x", "--headers FILE")]
+    "url, why",
+    [
+        ("grpc://x:1", "is not http"),
+        ("http://me:secret@x", "--headers FILE"),
+        ("http://[x", "is no URL"),
+        ("", "is not http"),
+    ],
 )
 def test_a_url_that_cannot_be_one(push, three, url, why):
     code, _, errors = push(three, "--otlp", url)

@@ -338,7 +338,7 @@ def gate_command(options: argparse.Namespace) -> int:
 def push_command(options: argparse.Namespace) -> int:
     from ._push import RECEIVERS, Client, headers_in, push
 
-    kind = next(name for name in RECEIVERS if getattr(options, name))
+    kind = next(name for name in RECEIVERS if getattr(options, name) is not None)
     client = Client(kind, getattr(options, kind), headers_in(options.headers))
     table, window = opened(options)
     result = push(table, window, client, options.sent)

@@ -94,7 +94,10 @@ class Client:
     """
 
     def __init__(self, kind: str, url: str, headers: dict[str, str]) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise FleetError(f"{url} is no URL: {error}") from error
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise FleetError(f"{url} is not http://HOST:PORT or https://HOST")
         if parts.username is not None:

@@ -76,5 +76,5 @@ class SparkTable(Table):
     def _literal(self, value: Any) -> Any:
         if not isinstance(value, list):
             return value
-        # Spark takes no list, no cast, and no array without a type.
+        # A cast is refused, and an empty array would have no type.
         return self._functions.array(*map(self._functions.lit, value or [""]))
