@@ -174,7 +174,7 @@ def check_that_a_signature_follows_from_its_row(rows):
             continue
         del sums[None]
         (largest, bytes), *_ = sums.most_common()
-        assert row["signature"] == largest and row["signature_version"] == 1
+        assert row["signature"] == largest and row["signature_version"] == 2
         assert row["top_share"] <= bytes / whole + 1e-5
         assert row["signature_coarse"] == largest.split(" <- ")[0]
 
@@ -224,6 +224,25 @@ def check_that_show_has_the_same_signature(rows, bundles, command):
     assert f"signature {row['title'][:60]}" in command("show", bundles[-1]).stdout
 
 
+def check_that_ls_has_the_same_signatures(rows, bundles, command):
+    listed = command.json("ls", bundles[0].parent)["bundles"]
+    assert Counter(each["signature"] for each in listed) == Counter(
+        row["signature"] for row in rows
+    )
+
+
+def check_that_rows_can_be_renewed(rows, command, tmp_path):
+    """As if an older release had written them: what is in a row suffices for all of the signature."""
+    names = ("signature", "signature_coarse", "signature_also", "title", "top_share", "cause")
+    older = [{**row, "signature_version": 0, "signature": "?", "title": "?"} for row in rows]
+    (tmp_path / "older.jsonl").write_text("".join(json.dumps(row) + "\n" for row in older))
+    renewed = rows_of(command("export", "--format", "row", tmp_path / "older.jsonl"))
+    for row, again in zip(rows, renewed):
+        assert [again[name] for name in names] == [row[name] for name in names]
+        assert again["signature_alias"] == "?" and again["holders"] == row["holders"]
+        assert again.keys() == row.keys()
+
+
 def check_that_a_broken_bundle_costs_its_own_row(bundles, command, tmp_path):
     for number, bundle in enumerate(bundles[:3]):
         shutil.copytree(bundle, tmp_path / "dumps" / bundle.name)
@@ -245,6 +264,8 @@ def test_rows_of_known_causes(labelled, tmp_path):
     check_that_a_row_tells_no_secret(rows)
     check_that_a_redacted_bundle_is_the_same_death(rows, bundles, command, tmp_path)
     check_that_show_has_the_same_signature(rows, bundles, command)
+    check_that_ls_has_the_same_signatures(rows, bundles, command)
+    check_that_rows_can_be_renewed(rows, command, tmp_path)
     check_that_a_broken_bundle_costs_its_own_row(bundles, command, tmp_path)
 
 

@@ -124,6 +124,23 @@ def test_counts_match_the_bundle(metrics, started, preload):
     assert page.value("processes", program="dies", pid=None) == 0
 
 
+def test_deaths_are_counted_by_who_held_the_memory(oomrec, metrics, started, preload):
+    watching = metrics()
+    assert watching.scrape().rows("signature_deaths_total") == []
+    process = started("waits")
+    seen(watching, process.pid)
+    process.kill()
+    process.wait()
+
+    def counted():
+        return [row for row in watching.scrape().rows("signature_deaths_total") if row[1]]
+
+    ((labels, value),) = wait_for(counted)
+    (bundle,) = (path.parent for path in preload.dump_dir.glob("oom_*/manifest.json"))
+    assert labels == {"signature": oomrec.json("show", bundle)["signature"]["key"]}
+    assert value == 1
+
+
 @pytest.mark.parametrize(
     "way, verdict", [("exits_later", "request_too_large"), ("recovers", "exited")]
 )

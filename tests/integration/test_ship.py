@@ -266,7 +266,7 @@ def test_an_unreachable_store_leaves_the_spool(oomrec, preload, spool, tmp_path)
         run = oomrec("recover", "--json", "--ship", BUCKET, "--ship-timeout", "1", env=nobody)
     assert run.exit_code == 1 and run.json()["unshipped"] == 1
     schemas.check("recover", run.json())
-    assert "1 bundle is left after 1 s" in run.stderr
+    assert "1 bundle or life is left after 1 s" in run.stderr
     assert bundles(preload) == spooled and ledger(preload) == []
     store = tmp_path / "store"
     run = oomrec("recover", "--json", "--ship", f"file://{store}")
@@ -296,7 +296,7 @@ def test_sigterm_comes_to_an_end_without_a_store(oomrec, preload, die, store):
     wait_for(lambda: store.requests)
     run = watching.stop()
     hold.set()
-    assert run.exit_code == 0 and "1 bundle is left" in run.stderr, str(run)
+    assert run.exit_code == 0 and "1 bundle or life is left" in run.stderr, str(run)
     assert ledger(preload) == []
     store.answers = []
     assert oomrec("recover", "--ship", BUCKET, env=aws(store.endpoint)).exit_code == 0

@@ -60,7 +60,9 @@ int export_command(const Words& words) {
   ExportOptions options;
   arguments.positionals(
       "BUNDLE", options.named,
-      fmt::format("{}; with --format row several, and directories of bundles", bundles::kReadable));
+      fmt::format("{}; with --format row several, directories of bundles, and files of rows, "
+                  "or - for those of stdin, which get today's signatures",
+                  bundles::kReadable));
   options.add_options_to(arguments);
   arguments.choice("--format", "FORMAT", options.format, views::format_names(),
                    "the format to write");

@@ -3,25 +3,36 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <optional>
+#include <utility>
 
 #include "tools/base/error.h"
+#include "tools/base/foreign_file.h"
 #include "tools/base/log.h"
 #include "tools/base/text.h"
 #include "tools/bundles/ranks/merged.h"
 #include "tools/bundles/recover/orphans.h"
 #include "tools/bundles/store/bundles.h"
+#include "tools/bundles/store/lives.h"
 #include "tools/commands/commands.h"
 #include "tools/views/export/row.h"
+#include "tools/views/export/row_renewal.h"
 
 namespace oomrec::tools::commands {
 namespace {
 
-// The bundles of a dump directory, the oldest first, after those of its orphans are written; empty
-// if it is none.
-std::vector<std::string> bundles_of(const std::string& named, views::RowWriter& rows) {
+// The dump directory that is named; empty if it is none.
+std::filesystem::path dump_directory(const std::string& named) {
   std::error_code error;
-  if (!std::filesystem::is_directory(named, error) || bundles::is_bundle(named)) return {};
-  const std::filesystem::path directory = bundles::absolute_directory(named);
+  const bool is_one = std::filesystem::is_directory(named, error) && !bundles::is_bundle(named);
+  return is_one ? bundles::absolute_directory(named) : std::filesystem::path{};
+}
+
+// Its bundles, the oldest first, after those of its orphans are written.
+std::vector<std::string> bundles_of(const std::filesystem::path& directory,
+                                    views::RowWriter& rows) {
   bundles::recover_orphans({directory});
   std::vector<std::string> paths;
   for (const bundles::BundleSummary& bundle : rows.bundles_in(directory))
@@ -29,18 +40,45 @@ std::vector<std::string> bundles_of(const std::string& named, views::RowWriter& 
   return paths;
 }
 
+// A file of rows, or "-" for those of stdin.
+bool holds_rows(const std::string& named) {
+  return named == "-" || (!named.empty() && first_bytes_of(ForeignPath::named(named), 1) == "{");
+}
+
+void write_renewed(std::istream& rows, views::Output& output) {
+  for (std::string line; std::getline(rows, line);) output.write(views::renewed_row(line) + "\n");
+}
+
 }  // namespace
 
 int export_rows(const bundles::ReadOptions& options, const std::vector<std::string>& named,
                 views::Output& output) {
   views::RowWriter rows;
-  std::vector<std::string> all;
+  std::vector<std::string> all, lives;
   if (named.empty()) all.emplace_back();  // the newest
+  bool has_rows = false;
   for (const std::string& name : named) {
-    const std::vector<std::string> bundles = bundles_of(name, rows);
-    if (bundles.empty()) all.push_back(name);
+    if (holds_rows(name)) {
+      std::ifstream file{name};
+      write_renewed(name == "-" ? std::cin : file, output);
+      has_rows = true;
+      continue;
+    }
+    const std::filesystem::path directory = dump_directory(name);
+    std::vector<std::string> bundles;
+    bool has_lives = false;
+    if (!directory.empty()) {
+      bundles = bundles_of(directory, rows);
+      for (const std::filesystem::path& file : bundles::lives_in(directory)) {
+        std::optional<std::string> line = bundles::read_life(file);
+        if (line) lives.push_back(std::move(*line));
+        has_lives = true;
+      }
+    }
+    if (bundles.empty() && !has_lives) all.push_back(name);
     all.insert(all.end(), bundles.begin(), bundles.end());
   }
+  for (const std::string& line : lives) output.write(line + "\n");
   const auto write = [&](const bundles::Source& source) {
     output.write(rows.line_of(source) + "\n");
   };
@@ -49,7 +87,7 @@ int export_rows(const bundles::ReadOptions& options, const std::vector<std::stri
     if (!source.is_job()) return write(source);
     bundles::for_each_rank(source, [&](const Json&, const bundles::Source& rank) { write(rank); });
   };
-  if (all.size() == 1) {
+  if (all.size() == 1 && lives.empty() && !has_rows) {
     write_bundle(all[0]);
     return code(Exit::shown);
   }

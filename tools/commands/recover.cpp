@@ -49,14 +49,15 @@ std::set<std::filesystem::path> spools(const Json& made) {
   return directories;
 }
 
-// Returns the number of bundles that are left.
+// Returns the number of bundles and rows of lives that are left.
 std::size_t ship(const service::ShipOptions& options, const Json& made) {
   service::Shipper shipper{options.settings(), spools(made)};
   const std::size_t left =
       shipper.empty(service::Shipper::Clock::now() + std::chrono::seconds{options.timeout_s});
   if (left != 0) {
     remark(fmt::format("--ship: {} left after {} s; run it again",
-                       plural(left, "bundle is", "bundles are"), options.timeout_s));
+                       plural(left, "bundle or life is", "bundles or lives are"),
+                       options.timeout_s));
   }
   return left;
 }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "tools/base/log.h"
 #include "tools/base/text.h"
@@ -19,6 +20,7 @@
 #include "tools/processes/launch/process.h"
 #include "tools/processes/launch/program_facts.h"
 #include "tools/processes/launch/recorded.h"
+#include "tools/service/fleet/lives.h"
 #include "tools/views/live_run/live_run.h"
 #include "tools/views/screen/screen.h"
 
@@ -95,6 +97,36 @@ void write_gpu_processes(const Options& options, std::uint64_t start_ns) noexcep
   remark(error.what());
 }
 
+// Writes rows of the program and its descendants that end well (OOMREC_LIFE_ROWS).
+class LifeRows {
+ public:
+  LifeRows(const Options& options, const processes::Settings& settings)
+      : lives_(service::Lives::from_environment()), options_(options) {
+    for (const auto& [name, value] : settings)
+      if (name == kProcessTreeVariable) tree_ = value;
+  }
+
+  // An error must not stop the program.
+  void update(pid_t program) noexcept try {
+    if (!lives_) return;
+    lives_->update(
+        bundles::sessions_of(bundles::dump_directories(options_.dump_dir), options_.session_dir),
+        tree_, program);
+  } catch (const std::exception& error) {
+    remark(error.what());
+  }
+  void on_end(const processes::Ended& ended) {
+    if (!lives_) return;
+    lives_->on_end_of(ended.pid, ended.wait_status);
+    update(0);
+  }
+
+ private:
+  std::optional<service::Lives> lives_;
+  const Options& options_;
+  std::string tree_;
+};
+
 }  // namespace
 
 int run_command(const Words& words) {
@@ -133,6 +165,7 @@ int run_command(const Words& words) {
   const auto sample_gpus = [&] { write_gpu_processes(options.in_force(), start_ns); };
   processes::ExitReports reports{{path, options.program(), settings, options.in_force(),
                                   sampler.facts(), sampler.descendants()}};
+  LifeRows lives{options.in_force(), settings};
   std::optional<views::LiveRun> live;
   if (options.live() && !views::is_screen_possible())
     remark("--live needs a terminal; the program runs without the view");
@@ -141,6 +174,7 @@ int run_command(const Words& words) {
   observer.at_each_sample([&] {
     sampler.sample();
     sample_gpus();
+    lives.update(sampler.facts().pid);
     if (!live) reports.sample(observer);  // the view has the terminal
     observer.set_helper(reports.child());
   });
@@ -152,6 +186,7 @@ int run_command(const Words& words) {
   live.reset();
   sample_gpus();
   const deaths::DeathObservation observed = observer.ended(ended.wait_status);
+  lives.on_end(ended);
   if (is_recorded && !options.in_force().quiet)
     report_lost_effect(sampler.facts(), options.in_force());
   reports.report(ended, observed);

@@ -4,12 +4,14 @@
 
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "tools/base/arguments.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/commands/commands.h"
 #include "tools/service/alerts/notifiers.h"
+#include "tools/service/fleet/lives.h"
 #include "tools/service/fleet/watched_directories.h"
 #include "tools/service/watch/services.h"
 #include "tools/service/watch/watcher.h"
@@ -98,6 +100,8 @@ int watch_command(const Words& words) {
   const auto every_death =
       options.ship.wants_any() ? service::EveryDeath::yes : service::EveryDeath::no;
   service::Watcher watcher{directories, print_line, {command, environment}, every_death};
+  if (std::optional<service::Lives> lives = service::Lives::from_environment())
+    watcher.write_lives(std::move(*lives));
   if (once) return code(watcher.finalize_once() != 0 ? Exit::shown : Exit::nothing_found);
   std::optional<service::Services> services;
   if (options.wants_any()) services.emplace(options, directories, environment, print_line, watcher);

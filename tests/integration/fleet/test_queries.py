@@ -169,6 +169,25 @@ def test_a_gate_says_what_it_cannot_compare(releases, answer, fleet):
     assert code == 2 and "release pr-17 has no rows" in errors and "main" in errors
 
 
+def test_services_that_sigterm_ended_have_lived(tmp_path, answer):
+    """Unless it was for memory, or another signal: nobody knows what such a process would have needed."""
+    ended = {"verdict": "killed_externally", "outcome": "signal 15", "cause": None}
+    ended |= dict.fromkeys(["limit_kind", "limit_bytes", "used_bytes"])
+    at = {"time": "2026-11-20T12:00:00Z", "service": "a"}
+    write_rows(
+        tmp_path,
+        [
+            *(row(n, need_bytes=GIB + n, **at, **ended) for n in range(40)),
+            *(life(100 + n, GIB + n, **at) for n in range(10)),
+            row(200, **at, **{**ended, "outcome": "signal 9"}),
+            row(201, **at, outcome="signal 15", verdict="terminated_under_pressure"),
+        ],
+    )
+    (size,) = answer("sizes", tmp_path)["services"]
+    assert (size["lives"], size["deaths"]) == (50, 2)
+    assert GIB < size["need_p95_bytes"] < 1.1 * GIB and size["censored_share"] < 0.02
+
+
 def test_sizes_lists_every_service(tmp_path, answer):
     target = tmp_path / "rows.jsonl"
     target.write_text("".join(map(line, fleet(400, services=3))))

@@ -82,11 +82,19 @@ def test_percentiles_are_numpys():
 def needs(lives=0, deaths=0, need=GIB, cause=None, limit=2 * GIB, weight=1.0):
     shared = {"service": "web", "weight": weight, "limit_bytes": None}
     found = [
-        {**shared, "survived": True, "cause": None, "need_bytes": need + n * MIB, "processes": 1}
+        {
+            **shared,
+            "sampled": True,
+            "survived": True,
+            "cause": None,
+            "need_bytes": need + n * MIB,
+            "processes": 1,
+        }
         for n in range(lives)
     ]
     if deaths:
         died = {
+            "sampled": False,
             "survived": False,
             "cause": cause,
             "need_bytes": limit,
@@ -201,6 +209,7 @@ def test_later_lives_fit_the_limit_that_is_recommended(spread):
         rows = [
             {
                 "service": "web",
+                "sampled": need <= limit,
                 "survived": need <= limit,
                 "cause": None,
                 "limit_bytes": None if need <= limit else limit,
@@ -215,7 +224,10 @@ def test_later_lives_fit_the_limit_that_is_recommended(spread):
             assert size.more_than_bytes == limit, (
                 "nothing beyond the limit was seen, so nothing is promised"
             )
-            rows = [{**row, "survived": True, "need_bytes": need} for row, need in zip(rows, seen)]
+            rows = [
+                {**row, "sampled": True, "survived": True, "need_bytes": need}
+                for row, need in zip(rows, seen)
+            ]
             size = size_of("web", rows)
         later = [int(rng.lognormvariate(0, spread) * GIB) for _ in range(400)]
         fits += sum(need <= size.recommended_bytes for need in later)

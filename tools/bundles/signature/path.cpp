@@ -26,6 +26,15 @@ std::string_view python_name(std::string_view qualified) {
   return is_inlined ? std::string_view{} : name;
 }
 
+// Of an inlined function debug information has the last name alone.
+std::string_view native_name(std::string_view qualified) {
+  const std::size_t scope = qualified.rfind("::");
+  return scope == qualified.npos ? qualified : qualified.substr(scope + 2);
+}
+
+// A compiler that inlines it leaves no trace of the function that has it. "prog:operator()"
+bool is_lambda(std::string_view key) { return key.ends_with(":operator()"); }
+
 // "<ipython-input-3-5f0b1c>" has another number in each session.
 std::string_view script_name(std::string_view file) {
   const std::string_view name = text::base_name(file);
@@ -82,7 +91,7 @@ std::string frame_key(const Frame& frame) {
     return fmt::format("{}@{}+{:#x}", module,
                        std::string_view{frame.build_id}.substr(0, kBuildIdDigits), frame.offset);
   }
-  const std::string& name = frame.function;
+  const std::string name{native_name(frame.function)};
   // Every program has one.
   if (name == "main" || name == "operator()")
     return fmt::format("{}:{}", frame.file.empty() ? module : stem_of(text::base_name(frame.file)),
@@ -96,8 +105,12 @@ std::shared_ptr<const Frame> with_key(Frame frame) {
 }
 
 std::vector<std::size_t> path_of(const Frames& frames) {
-  std::vector<std::size_t> path =
-      first_frames(frames, [](const Frame& frame) { return frame.own; });
+  std::vector<std::size_t> path;
+  for (const bool lambdas : {false, true}) {
+    if (!path.empty()) break;
+    path = first_frames(
+        frames, [&](const Frame& frame) { return frame.own && is_lambda(frame.key) == lambdas; });
+  }
   for (const bool python : {true, false}) {
     if (!path.empty()) break;
     path = first_frames(frames, [&](const Frame& frame) {

@@ -29,8 +29,9 @@ struct Frame {
 inline constexpr std::size_t kPathFrames = 3;
 inline constexpr std::string_view kPathSeparator = " <- ";
 
-// "cache.py:remember", "train::Rows::push", "prog:main"; without a name "prog@1f2e3d4c5b6a+0x1234".
-// Empty for a frame that says nothing: a comprehension, or an unknown address.
+// "cache.py:remember", "push" of train::Rows::push, "prog:main"; without a name
+// "prog@1f2e3d4c5b6a+0x1234". Empty for a frame that says nothing: a comprehension, or an unknown
+// address.
 std::string frame_key(const Frame& frame);
 
 // A stack, innermost first. Stacks have most frames in common.
@@ -38,8 +39,8 @@ using Frames = std::vector<std::shared_ptr<const Frame>>;
 std::shared_ptr<const Frame> with_key(Frame frame);
 
 // The frames of a stack's path, innermost first, as indices: at most kPathFrames of the program's
-// own, each function once. Without own frames, those of libraries: lines of Python, else native
-// functions. Empty if the stack has neither.
+// own, each function once, without lambdas if there is anything else. Without own frames, those of
+// libraries: lines of Python, else native functions. Empty if the stack has neither.
 std::vector<std::size_t> path_of(const Frames& frames);
 
 // "cache.py:remember <- api.py:handle": the first `most` frames of a path. Empty: no path.

@@ -78,7 +78,8 @@ Signature signature_of(const std::vector<Holder>& holders, const std::optional<R
     signature.key = top.key;
     signature.coarse = coarse.sorted().front().key;
     signature.title = path_title(*top.frames);
-    signature.is_request = top.request_bytes > top.bytes / 2;
+    // An array that has grown to a third of what it asks for has grown, and is no single request.
+    signature.is_request = top.request_bytes > top.bytes * 3 / 4;
   }
   return signature;
 }

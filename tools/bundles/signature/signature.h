@@ -15,7 +15,7 @@
 
 namespace oomrec::tools::bundles {
 
-inline constexpr unsigned kSignatureVersion = 1;
+inline constexpr unsigned kSignatureVersion = 2;
 
 struct Holder {
   Space space = Space::heap;

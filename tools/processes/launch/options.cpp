@@ -69,8 +69,9 @@ struct InvalidValue {
 
 // Variables that are read but are no options, without OOMREC_.
 constexpr std::string_view kOtherVariables[] = {
-    "LIBRARY", "INFO",   "PROC_ROOT", "SYS_ROOT",     "CGROUP_ROOT", "KERNEL_LOG", "SIMULATED",
-    "COMMAND", "PYTHON", "PYTEST",    "PROCESS_TREE", "PID",         "BUNDLE",     "FORGET_AT"};
+    "LIBRARY",      "INFO",      "PROC_ROOT", "SYS_ROOT",  "CGROUP_ROOT",
+    "KERNEL_LOG",   "SIMULATED", "COMMAND",   "PYTHON",    "PYTEST",
+    "PROCESS_TREE", "PID",       "BUNDLE",    "FORGET_AT", "LIFE_ROWS"};
 
 }  // namespace
 

@@ -188,9 +188,23 @@ std::string without_empty_scopes(std::string_view name) {
   return text;
 }
 
+// Where GCC's and Clang's names have a lambda, which debug information calls operator() alone;
+// npos: it is none.
+std::size_t lambda_in(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kLambdas = {"::{lambda(", "::$_", "::'lambda"};
+  for (Walk walk{name}; !walk.at_end(); walk.step())
+    if (walk.depth() == 0 && walk.at() != 0 &&
+        std::any_of(kLambdas.begin(), kLambdas.end(),
+                    [&](std::string_view lambda) { return walk.rest().starts_with(lambda); }))
+      return walk.at();
+  return name.npos;
+}
+
 }  // namespace
 
 std::string plain_name(std::string_view name) {
+  if (const std::size_t at = lambda_in(name); at != name.npos)
+    return plain_name(name.substr(0, at)) + "::operator()";
   const std::string named = without_receiver(without_clone(name));
   const std::string typed = without_trait(parts_of(named).name);
   std::string plain = without_empty_scopes(without_brackets(typed));

@@ -142,6 +142,21 @@ std::string ship_families(const ShipFigures& shipped) {
       shipped.rows, shipped.raws, shipped.unshipped, shipped.errors);
 }
 
+// Of no program either: one cause may end several.
+std::string signature_family(const std::map<std::string, SignatureCounts::Count>& signatures,
+                             std::optional<PollClient::Clock::time_point> last_scrape) {
+  std::string text =
+      "# HELP oomrec_signature_deaths_total Deaths for lack of memory, by who held the memory.\n"
+      "# TYPE oomrec_signature_deaths_total counter\n";
+  for (const auto& [signature, count] : signatures) {
+    const bool is_new = last_scrape && count.first_seen >= *last_scrape;
+    fmt::format_to(std::back_inserter(text),
+                   "oomrec_signature_deaths_total{{signature=\"{}\"}} {}\n",
+                   escaped_label(signature), is_new ? 0 : count.deaths);
+  }
+  return text;
+}
+
 std::string base_labels(const SeriesRow& row) {
   std::string labels = fmt::format("program=\"{}\",rank=\"{}\"", escaped_label(row.program),
                                    escaped_label(row.rank));
@@ -165,7 +180,8 @@ std::string escaped_label(std::string_view value) {
 
 std::string exposition(std::map<SeriesRow, RowFigures> rows,
                        std::optional<PollClient::Clock::time_point> last_scrape,
-                       const ShipFigures* shipped) {
+                       const ShipFigures* shipped,
+                       const std::map<std::string, SignatureCounts::Count>* signatures) {
   for (auto& row : rows)
     if (last_scrape && row.second.first_seen >= *last_scrape) row.second.counts = {};
   Drivers drivers;
@@ -178,6 +194,7 @@ std::string exposition(std::map<SeriesRow, RowFigures> rows,
       "oomrec_build_info{{version=\"{}\"}} 1\n",
       OOMREC_VERSION);
   if (shipped != nullptr) text += ship_families(*shipped);
+  if (signatures != nullptr) text += signature_family(*signatures, last_scrape);
   for (const FamilyRow& each : kFamilies) {
     fmt::format_to(std::back_inserter(text), "# HELP oomrec_{} {}\n# TYPE oomrec_{} {}\n",
                    each.name, each.help, each.name, each.type);

@@ -14,6 +14,7 @@
 #include "tools/base/log.h"
 #include "tools/base/output_file.h"
 #include "tools/base/text.h"
+#include "tools/bundles/store/lives.h"
 #include "tools/bundles/store/outcome.h"
 #include "tools/bundles/store/source.h"
 #include "tools/recording/symbolize/cache_directory.h"
@@ -88,6 +89,22 @@ class Shipping {
     return ledger.add_row(name, plan, is_final) ? PutResult::stored : PutResult::refused;
   }
 
+  PutResult ship_life(const fs::path& file) {
+    std::error_code ignored;
+    const std::optional<std::string> line = bundles::read_life(file);
+    if (!line) {
+      fs::remove(file, ignored);
+      return PutResult::stored;
+    }
+    const Json row = parse_json(*line);
+    const PutResult result =
+        settings_.put(fmt::format("rows/day={}/{}-life-{}.json", text_of(row, "day").value_or(""),
+                                  host_of(row), text_of(row, "death_id").value_or("")),
+                      file);
+    if (result == PutResult::stored) fs::remove(file, ignored);
+    return result;
+  }
+
   PutResult ship_raw(const fs::path& bundle) {
     const std::string name = bundle.filename();
     Ledger ledger{bundle.parent_path()};
@@ -139,12 +156,14 @@ class Shipping {
 
 // `is_last_try`: gives up a bundle whose row cannot be made.
 PutResult ship_one(Shipping& shipping, const Shipment& shipment, bool is_last_try) try {
+  if (bundles::is_life(shipment.bundle)) return shipping.ship_life(shipment.bundle);
   return shipment.part == Shipment::Part::row ? shipping.ship_row(shipment.bundle)
                                               : shipping.ship_raw(shipment.bundle);
 } catch (const std::exception& error) {
   std::error_code ignored;
   if (!fs::exists(shipment.bundle, ignored)) return PutResult::stored;  // deleted by retention
-  const bool gives_up = is_last_try && shipment.part == Shipment::Part::row;
+  const bool gives_up =
+      is_last_try && shipment.part == Shipment::Part::row && !bundles::is_life(shipment.bundle);
   remark(fmt::format("--ship: {}: {}{}", printable(shipment.bundle.string()),
                      printable(error.what()), gives_up ? "; it is not shipped" : ""));
   const bool is_entered =

@@ -16,11 +16,12 @@ struct ShipSettings {
   unsigned raw_bundles = 3;  // of one signature a day; 0: only rows
 };
 
-// What is still to be shipped of a bundle.
+// What is still to be shipped of a bundle, or the row of a process that ended well: the file of
+// that is deleted once it has arrived.
 struct Shipment {
   enum class Part : std::uint8_t { row, raw };
   Part part = Part::row;
-  std::filesystem::path bundle;
+  std::filesystem::path bundle;  // or the file (bundles::is_life)
   auto operator<=>(const Shipment&) const = default;
 };
 

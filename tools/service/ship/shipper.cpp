@@ -15,6 +15,7 @@
 #include "tools/bundles/recover/dead_process.h"
 #include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
+#include "tools/bundles/store/lives.h"
 #include "tools/recording/reading/recording.h"
 #include "tools/service/ship/ledger.h"
 
@@ -32,6 +33,7 @@ constexpr std::chrono::milliseconds kSpread = 5s;
 // A process that could not get memory mostly ends soon, and its row says how.
 constexpr auto kAwaitEnd = 5s;
 constexpr unsigned kTriesToRead = 3;
+constexpr std::size_t kMostLivesAtOnce = 20;
 
 bool is_complete_bundle(const fs::path& path) {
   std::error_code error;
@@ -76,6 +78,7 @@ void Shipper::refresh() {
   waiting_ = std::move(found);
   std::set<fs::path> unshipped;
   for (const auto& [shipment, attempts] : waiting_) unshipped.insert(shipment.bundle);
+  std::erase_if(unshipped, bundles::is_life);
   const ShipFigures before = figures_;
   figures_.unshipped = unshipped.size();
   if (on_change_ && figures_ != before) on_change_();
@@ -102,6 +105,11 @@ void Shipper::find_shipments(const fs::path& directory, std::map<Shipment, Attem
     if (!arrived.final_row && (!arrived.plan || !awaits_end(path))) add(Shipment::Part::row);
     if (arrived.awaits_raw()) add(Shipment::Part::raw);
   }
+  for (const fs::path& file : bundles::lives_in(directory)) {
+    const Shipment shipment{Shipment::Part::row, file};
+    const auto known = waiting_.find(shipment);
+    found.emplace(shipment, known != waiting_.end() ? known->second : Attempts{0, Clock::now()});
+  }
 }
 
 Shipper::Clock::time_point Shipper::first_try(const Shipment& shipment) {
@@ -119,14 +127,20 @@ Shipper::Clock::duration Shipper::delay_after(unsigned failures) {
   return longest - longest * (random_() % 500) / 1000;
 }
 
-// Those that failed least come first: one that always fails holds up no other.
+// Those that failed least come first: one that always fails holds up no other. The rows of lives
+// come last and few at a time: a death's row does not wait for them.
 std::vector<Shipment> Shipper::due(Shipment::Part part) const {
   const auto now = Clock::now();
   std::vector<Shipment> shipments;
   for (const auto& [shipment, attempts] : waiting_)
     if (shipment.part == part && attempts.next <= now) shipments.push_back(shipment);
   std::stable_sort(shipments.begin(), shipments.end(), [&](const auto& a, const auto& b) {
-    return waiting_.at(a).failed < waiting_.at(b).failed;
+    const bool is_of_life = bundles::is_life(a.bundle), other = bundles::is_life(b.bundle);
+    return is_of_life != other ? other : waiting_.at(a).failed < waiting_.at(b).failed;
+  });
+  std::size_t lives = 0;
+  std::erase_if(shipments, [&](const Shipment& shipment) {
+    return bundles::is_life(shipment.bundle) && ++lives > kMostLivesAtOnce;
   });
   return shipments;
 }
@@ -166,7 +180,8 @@ void Shipper::finish(Lane& lane, Shipment::Part part, int failures) {
     const auto left = waiting_.find(shipment);
     if (left == waiting_.end()) {
       std::error_code ignored;
-      if (fs::exists(shipment.bundle, ignored)) ++arrived;  // retention may have deleted it
+      // Retention may have deleted a bundle; the row of a life is deleted when it has arrived.
+      if (bundles::is_life(shipment.bundle) || fs::exists(shipment.bundle, ignored)) ++arrived;
     } else if (failures != 0) {
       left->second.next = Clock::now() + delay_after(++left->second.failed);
     }
@@ -221,7 +236,9 @@ std::size_t Shipper::empty(Clock::time_point deadline) {
     lane = {};
   }
   refresh();
-  return figures_.unshipped;
+  std::set<fs::path> left;
+  for (const auto& [shipment, attempts] : waiting_) left.insert(shipment.bundle);
+  return left.size();
 }
 
 }  // namespace oomrec::tools::service

@@ -36,7 +36,8 @@ class Shipper : public Listener, public PollClient {
   void on_change(std::function<void()> callback) { on_change_ = std::move(callback); }
 
   // Ships what is there now, without the delays of a service, until the deadline; then ends what is
-  // under way. Returns the number of bundles that are left.
+  // under way. Returns the number of bundles and rows of lives
+  // that are left.
   std::size_t empty(Clock::time_point deadline);
 
   void on_found(const bundles::Session&, bool same_pid_namespace) override;

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "common/verdict/kinds.h"
 #include "tools/base/log.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
@@ -41,11 +42,19 @@ Services::Services(const ServiceOptions& options, const WatchedDirectories& dire
   const auto page_since = [this](std::optional<Watcher::Clock::time_point> last_scrape) {
     registry_.sample();
     const ShipFigures* const shipped = shipper_ ? &shipper_->figures() : nullptr;
-    return std::make_shared<const std::string>(exposition(registry_.rows(), last_scrape, shipped));
+    return std::make_shared<const std::string>(
+        exposition(registry_.rows(), last_scrape, shipped, &signatures_.counts()));
   };
   const auto page = [page_since] { return page_since({}); };
   watcher.add_listener(registry_);
   watcher.add_client(registry_);
+  const bool has_metrics = !options.metrics.empty() || !options.textfile.empty();
+  if (has_metrics) watcher.add_client(signatures_);
+  registry_.on_death([this, has_metrics](const Death& death) {
+    if (has_metrics && death.certainty && verdict::is_death_related_to_memory(death.verdict))
+      signatures_.add(death.bundle);
+    if (alerts_) alerts_->on_death(death);
+  });
   if (options.ship.wants_any()) {
     shipper_.emplace(options.ship.settings(), directories_of_bundles(directories));
     watcher.add_listener(*shipper_);
@@ -59,11 +68,11 @@ Services::Services(const ServiceOptions& options, const WatchedDirectories& dire
   if (!options.textfile.empty()) {
     watcher.add_client(textfile_.emplace(options.textfile, page));
     registry_.on_change([this] { textfile_->write_soon(); });
+    signatures_.on_change([this] { textfile_->write_soon(); });
     if (shipper_) shipper_->on_change([this] { textfile_->write_soon(); });
   }
   if (options.wants_alerts()) {
     alerts_.emplace(registry_, notifiers_for(options, environment), options.alert_percent / 100.0);
-    registry_.on_death([this](const Death& death) { alerts_->on_death(death); });
     watcher.add_listener(*alerts_);
     watcher.add_client(*alerts_);
     watcher.add_client(alerts_->notifier_processes());
@@ -75,7 +84,8 @@ void Services::finish() {
   const std::size_t left = shipper_->empty(Watcher::Clock::now() + ship_timeout_);
   if (left != 0)
     remark(fmt::format("--ship: {} left; the next watch or oomrec recover --ship sends {}",
-                       plural(left, "bundle is", "bundles are"), left == 1 ? "it" : "them"));
+                       plural(left, "bundle or life is", "bundles or lives are"),
+                       left == 1 ? "it" : "them"));
 }
 
 }  // namespace oomrec::tools::service

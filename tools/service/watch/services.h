@@ -10,6 +10,7 @@
 #include "tools/service/alerts/alerts.h"
 #include "tools/service/alerts/notifiers.h"
 #include "tools/service/fleet/process_registry.h"
+#include "tools/service/fleet/signature_counts.h"
 #include "tools/service/metrics/server.h"
 #include "tools/service/metrics/textfile.h"
 #include "tools/service/ship/options.h"
@@ -43,6 +44,7 @@ class Services {
  private:
   const std::chrono::seconds ship_timeout_;
   ProcessRegistry registry_;
+  SignatureCounts signatures_;  // used with metrics
   std::optional<MetricsServer> server_;
   std::optional<Textfile> textfile_;
   std::optional<Alerts> alerts_;

@@ -185,8 +185,10 @@ void Watcher::forget_gone(const std::vector<bundles::Session>& sessions) {
     const bool exists =
         std::any_of(sessions.begin(), sessions.end(),
                     [&](const bundles::Session& session) { return session.path == entry.first; });
-    if (!exists) listeners_.on_gone(entry.first, nullptr);
-    return !exists;
+    if (exists) return false;
+    if (lives_) lives_->on_end(entry.first);
+    listeners_.on_gone(entry.first, nullptr);
+    return true;
   });
 }
 
@@ -197,6 +199,7 @@ void Watcher::add(const bundles::Session& session) try {
   if (fs::path directory = recording.text(header.dump_directory); !directory.empty())
     bundle_directories_.insert(std::move(directory));
   listeners_.on_found(session, process.same_pid_namespace());
+  if (session.alive && lives_) lives_->add(session);
   if (session.alive)
     recorded_.emplace(session.path, std::move(process));
   else
@@ -251,8 +254,9 @@ void Watcher::finalize(const std::set<fs::path>& dead, Clock::duration longest) 
   for (const bundles::Session& session : sessions) {
     if (!dead.contains(session.path)) continue;
     const auto process = recorded_.find(session.path);
-    finalizer_.finalize_dead_process(process->second.session, observation_of(process->second),
-                                     unknown_ends());
+    const deaths::DeathObservation observed = observation_of(process->second);
+    if (lives_) lives_->on_end(session.path, observed.wait_status);
+    finalizer_.finalize_dead_process(process->second.session, observed, unknown_ends());
     recorded_.erase(process);
     if (Clock::now() >= deadline) return;
   }
@@ -289,8 +293,10 @@ void Watcher::sample_levels() {
   auto next = recorded_.upper_bound(last_sampled_);
   for (std::size_t count = std::min(recorded_.size(), kSamplesAtOnce); count != 0; --count) {
     if (next == recorded_.end()) next = recorded_.begin();
-    if (next->second.same_pid_namespace())
+    if (next->second.same_pid_namespace()) {
       next->second.levels.sample(static_cast<pid_t>(next->second.session.pid));
+      if (lives_) lives_->sample(next->first);
+    }
     last_sampled_ = next++->first;
   }
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tools/bundles/recover/sessions.h"
+#include "tools/service/fleet/lives.h"
 #include "tools/service/fleet/poll_client.h"
 #include "tools/service/fleet/watched_directories.h"
 #include "tools/service/watch/exit_events.h"
@@ -46,6 +47,9 @@ class Watcher {
   // `report` gets a line for each bundle. `on_oom_exec` runs after an OOM death (on_oom.h).
   Watcher(WatchedDirectories directories, const Report& report, bundles::OnOomCommand on_oom_exec,
           EveryDeath every_death = EveryDeath::no);
+
+  // Writes rows of processes that end well. Call before run().
+  void write_lives(Lives lives) { lives_ = std::move(lives); }
 
   // Call before run(). The objects must outlive the watcher.
   void add_listener(Listener& listener) { listeners_.add(listener); }
@@ -99,6 +103,7 @@ class Watcher {
   const std::uint64_t start_ns_;  // of this watch, since 1970
   const EveryDeath every_death_;
   Listeners listeners_;
+  std::optional<Lives> lives_;
   std::vector<PollClient*> clients_;
   const Finalizer finalizer_;
   PressureBundles pressure_bundles_;

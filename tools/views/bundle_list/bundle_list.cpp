@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <exception>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "common/verdict/kinds.h"
 #include "tools/base/text.h"
+#include "tools/bundles/signature/holders.h"
+#include "tools/bundles/store/source.h"
+#include "tools/recording/symbolize/cache_directory.h"
 
 namespace oomrec::tools::views {
 namespace {
@@ -67,7 +72,17 @@ Json death_json(std::string_view code) {
   return verdict::kMemoryDeathNames[static_cast<std::size_t>(kind->death)];
 }
 
-Json bundle_json(const bundles::BundleSummary& bundle, const BundleList& list) {
+// As its row has it; null: nothing is known of what it held, or it cannot be read.
+Json signature_json(const bundles::BundleSummary& bundle,
+                    const std::shared_ptr<const recording::CacheDirectory>& cache) try {
+  const bundles::Source source = bundles::open_recorded(bundle.path.string(), cache);
+  return source.is_job() ? Json(nullptr) : text_or_null(bundles::signature_of(source).key);
+} catch (const std::exception&) {
+  return nullptr;
+}
+
+Json bundle_json(const bundles::BundleSummary& bundle, const BundleList& list,
+                 const std::shared_ptr<const recording::CacheDirectory>& cache) {
   return {
       {"bundle", bundle.path.string()},
       {"created_at_utc", text_or_null(bundle.created_at_utc)},
@@ -81,6 +96,7 @@ Json bundle_json(const bundles::BundleSummary& bundle, const BundleList& list) {
       {"bytes", bundle.bytes},
       {"episode", list.bundles[bundle.episode.root].path.filename().string()},
       {"episode_role", name_of(bundle.episode.role)},
+      {"signature", signature_json(bundle, cache)},
   };
 }
 
@@ -98,8 +114,9 @@ void print_bundle_list(const BundleList& list, const Terminal& terminal) {
 
 Json bundles_json(const BundleList& list) {
   Json rows = Json::array();
+  const auto cache = recording::CacheDirectory::of_user();
   for (const bundles::BundleSummary& bundle : list.bundles)
-    rows.push_back(bundle_json(bundle, list));
+    rows.push_back(bundle_json(bundle, list, cache));
   return rows;
 }
 

@@ -62,8 +62,9 @@ Json frames_json(const bundles::Frames& all, std::size_t most) {
   Json frames = Json::array();
   for (const auto& one : bundles::selected(all, most)) {
     const bundles::Frame& frame = *one;
-    const bool is_native = !frame.python;
-    frames.push_back({{"kind", is_native ? "native" : "python"},
+    frames.push_back({{"kind", frame.python   ? "python"
+                               : frame.script ? "script"
+                                              : "native"},
                       {"function", text_or_null(frame.function)},
                       {"file", text_or_null(frame.file)},
                       {"line", frame.line != 0 ? Json(frame.line) : Json(nullptr)},
@@ -131,16 +132,17 @@ std::string_view ended_by(const Source& source, const verdict::Verdict& verdict)
   return verdict.code == VerdictCode::terminated_by_parent ? "parent" : "";
 }
 
-bool is_dump_of_good_end(const Source& source) {
-  const session::Header& header = source.recording->header();
-  return source.reason() == verdict::kReasonAtExit && source.failure() == 0 &&
-         header.state == static_cast<std::uint32_t>(session::State::exited) &&
-         header.exit_status == 0;
+// The bundle is written before the process exits, and does not say with which code. One that no
+// request failed, and that recovered from the bundle, has ended by itself.
+bool is_dump_of_good_end(const Source& source, const std::string& outcome) {
+  return source.reason() == verdict::kReasonAtExit &&
+         source.recording->header().failures_total.load() == 0 &&
+         outcome == name_of(OutcomeKind::recovered);
 }
 
 std::string_view kind_of(const Source& source, const verdict::Verdict& verdict,
                          const std::string& outcome) {
-  if (is_dump_of_good_end(source)) return "life";
+  if (is_dump_of_good_end(source, outcome)) return "life";
   if (verdict::kind_of(verdict.code).cause == verdict::Cause::alive) return "warning";
   const bool goes_on =
       outcome == name_of(OutcomeKind::running) || outcome == name_of(OutcomeKind::recovered);
@@ -194,12 +196,22 @@ class Row {
         outcome_(source.outcome()),
         kind_(kind_of(source, verdict_, outcome_)),
         labels_(source),
-        history_(*source.recording),
+        history_(*source.recording, bundles::subject_device(source) != 0),
         holders_(bundles::holders_of(source)),
         request_(bundles::request_of(source)),
         id_(std::move(id)),
         episode_id_(std::move(episode_id)),
         episode_role_(episode_role) {}
+
+  Row(const Source& source, const Life& life)
+      : source_(source),
+        header_(source.recording->header()),
+        life_(&life),
+        outcome_(kExitedWell),
+        kind_("life"),
+        labels_(source),
+        history_(*source.recording, false),
+        id_(bundles::death_id(header_, 0)) {}
 
   std::string line() const {
     std::string line;
@@ -274,12 +286,14 @@ class Row {
   }
 
   void write_verdict(Json& row) const {
+    row["outcome"] = outcome_;
+    for (const char* column : {"verdict", "certainty", "trigger", "summary", "ended_by"})
+      row[column] = nullptr;
+    if (life_ != nullptr) return;
     const Trigger trigger = source_.trigger();
     row["verdict"] = name_of(verdict_.code);
-    row["certainty"] =
-        verdict::has_certainty(verdict_.code) ? Json(name_of(verdict_.certainty)) : Json(nullptr);
-    row["trigger"] = trigger != Trigger::none ? Json(name_of(trigger)) : Json(nullptr);
-    row["outcome"] = outcome_;
+    if (verdict::has_certainty(verdict_.code)) row["certainty"] = name_of(verdict_.certainty);
+    if (trigger != Trigger::none) row["trigger"] = name_of(trigger);
     row["summary"] = text_json(summary_of(source_, verdict_), kMostSummaryBytes);
     row["ended_by"] = text_json(ended_by(source_, verdict_));
   }
@@ -290,8 +304,9 @@ class Row {
 
   void write_memory(Json& row) const {
     const std::uint64_t resident = resident_at_end(source_);
-    const std::uint64_t peak = std::max(
-        {resident, history_.most_resident_bytes(), header_.end_levels.resident_peak_bytes});
+    const std::uint64_t peak =
+        std::max({resident, history_.most_resident_bytes(), header_.end_levels.resident_peak_bytes,
+                  life_ != nullptr ? life_->resident_peak_bytes : 0});
     const std::uint64_t used = has_limit() ? verdict_.limit_used_bytes : 0;
     const std::uint64_t cgroup_limit = header_.health.cgroup_limit_bytes;
     row["limit_kind"] =
@@ -304,7 +319,8 @@ class Row {
         bytes_or_null(cgroup_limit != session::kUnlimited ? cgroup_limit : 0);
     row["node_bytes"] = bytes_or_null(header_.ram_bytes);
     // Of a GPU's memory if that failed it.
-    const std::uint64_t held = bundles::subject_device(source_) != 0 ? used : std::max(peak, used);
+    const bool is_of_device = life_ == nullptr && bundles::subject_device(source_) != 0;
+    const std::uint64_t held = is_of_device ? used : std::max(peak, used);
     const std::uint64_t refused = request_ ? request_->bytes : 0;
     const bool fits = refused <= ~std::uint64_t{0} - held;
     row["need_bytes"] = bytes_or_null(held != 0 && fits ? held + refused : held);
@@ -319,32 +335,32 @@ class Row {
     row["lost_gib_hours"] = figure(history_.lost_gib_hours());
     const auto growth = history_.bytes_per_second();
     row["growth_bytes_per_s"] = growth ? figure(*growth) : Json(nullptr);
-    history_.write_timeline(row, bounds.moments);
+    history_.write_timeline(row, life_ != nullptr ? 0 : bounds.moments);
   }
 
   // The signature is that of the holders that are left.
   void write_cause(Json& row, const Bounds& bounds) const {
+    for (const char* column : {"signature_alias", "life_weight", "raw_key", "raw_bytes"})
+      row[column] = nullptr;
+    if (life_ != nullptr) {
+      write_signature(row, {});
+      for (const char* column : {"cause", "thread_group", "label", "request"})
+        row[column] = nullptr;
+      for (const char* column : {"holders", "gpu"}) row[column] = Json::array();
+      row["life_weight"] = figure(life_->weight);
+      return;
+    }
     const std::vector<Holder> holders = bundles::with_rest(holders_, bounds.holders);
     const bundles::Signature signature =
         bundles::signature_of(holders, request_, labels_.column("service"));
-    Json also = Json::array();
-    for (const std::string& key : signature.also) also.push_back(key);
     const std::uint32_t node = subject_node(source_);
-    row["signature"] = text_or_null(signature.key);
-    row["signature_version"] = bundles::kSignatureVersion;
-    row["signature_coarse"] = text_or_null(signature.coarse);
-    row["signature_also"] = std::move(also);
-    row["title"] = text_or_null(signature.title);
-    row["top_share"] = signature.key.empty() ? Json(nullptr) : figure(signature.top_share);
+    write_signature(row, signature);
     row["cause"] = text_or_null(cause_of(signature));
     row["thread_group"] = text_json(group_of(source_.recording->view(), node));
     row["label"] = text_json(text::label_of(source_.recording->view(), node));
     row["request"] = request_json(bounds);
     row["holders"] = holders_json(holders, bounds.frames);
     row["gpu"] = gpus_json(source_);
-    row["life_weight"] = nullptr;
-    row["raw_key"] = nullptr;
-    row["raw_bytes"] = nullptr;
   }
 
   std::string_view cause_of(const bundles::Signature& signature) const {
@@ -371,7 +387,8 @@ class Row {
 
   const Source& source_;
   const session::Header& header_;
-  verdict::Verdict verdict_;
+  const Life* life_ = nullptr;  // null: a death, or a dump at the end
+  verdict::Verdict verdict_{};
   std::string outcome_;
   std::string_view kind_;
   bundles::Labels labels_;
@@ -413,6 +430,19 @@ std::string RowWriter::line_of(const Source& source) {
   open_modules_ = recording::CachedSymbols::all_open();
   return line;
 }
+
+void write_signature(Json& row, const bundles::Signature& signature) {
+  Json also = Json::array();
+  for (const std::string& key : signature.also) also.push_back(key);
+  row["signature"] = text_or_null(signature.key);
+  row["signature_version"] = bundles::kSignatureVersion;
+  row["signature_coarse"] = text_or_null(signature.coarse);
+  row["signature_also"] = std::move(also);
+  row["title"] = text_or_null(signature.title);
+  row["top_share"] = signature.key.empty() ? Json(nullptr) : figure(signature.top_share);
+}
+
+std::string life_line(const Source& source, const Life& life) { return Row{source, life}.line(); }
 
 void write_row(const ExportRequest& request, Output& output) {
   output.write(RowWriter{}.line_of(request.source) + "\n");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "tools/base/json.h"
+#include "tools/bundles/signature/signature.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/source.h"
 #include "tools/recording/symbolize/cached_symbols.h"
@@ -18,6 +20,20 @@
 namespace oomrec::tools::views {
 
 inline constexpr std::size_t kMostRowBytes = 16 * 1024;
+
+inline constexpr const char* kExitedWell = "exited 0";  // an outcome, as in metadata.json
+
+// A process that ended well, as somebody saw it from outside.
+struct Life {
+  std::uint64_t resident_peak_bytes = 0;  // the highest reading; 0: none
+  double weight = 1;                      // how many processes the row stands for
+};
+
+// The row of a life, without its newline: as of a death, but without holders and time line.
+std::string life_line(const bundles::Source& source, const Life& life);
+
+// The columns that a signature fills.
+void write_signature(Json& row, const bundles::Signature& signature);
 
 // Writes the rows of several bundles. Those of one directory share what is known of its episodes,
 // those of one program the symbols of its modules.

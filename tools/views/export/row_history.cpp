@@ -9,23 +9,25 @@ namespace {
 
 constexpr std::size_t kFewestOfShape = 8;  // moments of the second half
 
-std::uint64_t live_on_host(const recording::Moment& moment) {
+std::uint64_t live_bytes_of(const recording::Moment& moment, bool on_host) {
   std::uint64_t bytes = 0;
   for (const Space space : recording::spaces_that_add_up())
-    if (is_on_host(space)) bytes += moment.live_bytes[static_cast<std::size_t>(space)];
+    if (is_on_host(space) == on_host) bytes += moment.live_bytes[static_cast<std::size_t>(space)];
   return bytes;
 }
 
 }  // namespace
 
-RowHistory::RowHistory(const recording::Recording& recording) {
+RowHistory::RowHistory(const recording::Recording& recording, bool is_of_device)
+    : is_of_device_(is_of_device) {
   const session::Header& header = recording.header();
   start_realtime_ns_ = header.start_realtime_ns;
   const std::uint64_t start = header.start_monotonic_ns;
   if (recording.end_ns() > start) end_realtime_ns_ = recording.realtime_of(recording.end_ns());
   for (const recording::Moment& moment : recording::timeline_of(recording).moments) {
     const std::uint64_t after = moment.time_ns > start ? moment.time_ns - start : 0;
-    moments_.push_back({after / 1'000'000, moment.rss_bytes, live_on_host(moment)});
+    moments_.push_back({after / 1'000'000, moment.rss_bytes, live_bytes_of(moment, true),
+                        live_bytes_of(moment, false)});
   }
 }
 
@@ -61,37 +63,38 @@ std::vector<RowHistory::Moment> RowHistory::second_half() const {
 std::optional<double> RowHistory::bytes_per_second() const {
   findings::Series series;
   for (const Moment& moment : second_half())
-    series.add(static_cast<double>(moment.ms) / 1e3, moment.bytes());
+    series.add(static_cast<double>(moment.ms) / 1e3, shape_bytes(moment));
   constexpr std::size_t kFewest = 3;
   if (series.size() < kFewest) return std::nullopt;
   return findings::fit_of(series).slope;
 }
 
-// A leak has risen by as much in the second half as one expects of a line, and hardly ever fell.
+// A leak rises all the time: by as much in the second half as one expects of a line, and it hardly
+// ever falls. Anything else has a bound, and the last piece of work needed more than usual.
 Growth RowHistory::growth() const {
   const std::vector<Moment> half = second_half();
   if (half.size() < kFewestOfShape) return Growth::unknown;
   findings::Series series;
-  double highest = 0, fallen = 0, sum_of_steps = 0, largest_step = 0;
-  for (std::size_t i = 0; i < half.size(); ++i) {
-    const double bytes = half[i].bytes();
-    series.add(static_cast<double>(half[i].ms) / 1e3, bytes);
+  const double first = shape_bytes(half.front());
+  const std::uint64_t middle = half.front().ms + (half.back().ms - half.front().ms) / 2;
+  double highest = 0, by_middle = first, fallen = 0;
+  for (const Moment& moment : half) {
+    const double bytes = shape_bytes(moment);
+    series.add(static_cast<double>(moment.ms) / 1e3, bytes);
     highest = std::max(highest, bytes);
     fallen = std::max(fallen, highest - bytes);
-    if (i == 0) continue;
-    const double step = std::max(bytes - half[i - 1].bytes(), 0.0);
-    sum_of_steps += step;
-    largest_step = std::max(largest_step, step);
+    if (moment.ms <= middle) by_middle = highest;
   }
-  constexpr double kLine = 0.9, kRisen = 0.2, kFallen = 0.2, kStayed = 0.1;
-  const double risen = highest - half.front().bytes();
+  constexpr double kLine = 0.9, kRisen = 0.2, kFallen = 0.2, kStayed = 0.1, kLate = 0.2;
+  const double risen = highest - first;
   const findings::Fit fit = findings::fit_of(series);
   if (fit.slope > 0 && fit.r_squared() >= kLine && risen >= kRisen * highest &&
       fallen < kFallen * highest)
     return Growth::steady;
-  const bool is_jump = largest_step > sum_of_steps / 2;
-  return fallen >= kFallen * highest || risen < kStayed * highest || is_jump ? Growth::bounded
-                                                                             : Growth::unknown;
+  const bool rose_late = by_middle - first <= kLate * risen;
+  const bool comes_and_goes = fallen >= kFallen * highest || fallen >= risen / 2;
+  return comes_and_goes || rose_late || risen < kStayed * highest ? Growth::bounded
+                                                                  : Growth::unknown;
 }
 
 void RowHistory::write_timeline(Json& row, std::size_t most) const {

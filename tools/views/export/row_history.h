@@ -20,7 +20,8 @@ enum class Growth : std::uint8_t {
 
 class RowHistory {
  public:
-  explicit RowHistory(const recording::Recording& recording);
+  // `is_of_device`: the growth that counts is that of the memory of GPUs.
+  RowHistory(const recording::Recording& recording, bool is_of_device);
 
   std::uint64_t end_realtime_ns() const { return end_realtime_ns_; }  // 0: unknown
   double run_seconds() const;                                         // 0: unknown
@@ -36,15 +37,19 @@ class RowHistory {
  private:
   struct Moment {
     std::uint64_t ms = 0;  // since the start
-    std::uint64_t resident_bytes = 0, live_bytes = 0;
+    std::uint64_t resident_bytes = 0, live_bytes = 0, device_bytes = 0;
 
-    // What of it is known, for the shape.
+    // What is known of the host's memory.
     double bytes() const {
       return static_cast<double>(resident_bytes != 0 ? resident_bytes : live_bytes);
     }
   };
+  double shape_bytes(const Moment& moment) const {
+    return is_of_device_ ? static_cast<double>(moment.device_bytes) : moment.bytes();
+  }
   std::vector<Moment> second_half() const;
 
+  const bool is_of_device_;
   std::vector<Moment> moments_;
   std::uint64_t end_realtime_ns_ = 0, start_realtime_ns_ = 0;
 };

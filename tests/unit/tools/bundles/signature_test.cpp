@@ -60,7 +60,10 @@ TEST_CASE("a native name is that of the source") {
       {"train::grow(int) [clone .isra.0]", "train::grow"},
       {"(anonymous namespace)::Cache::put(int)", "Cache::put"},
       {"name[abi:cxx11](int)", "name"},
-      {"train::run()::{lambda(int)#1}::operator()(int) const", "train::run"},
+      {"train::run()::{lambda(int)#1}::operator()(int) const", "train::run::operator()"},
+      {"(anonymous namespace)::run(int)::{lambda()#1}::operator()() const", "run::operator()"},
+      {"main::$_1::operator()(int) const", "main::operator()"},
+      {"int const& Cache<int>::get<(anonymous namespace)::run(int)::$_1>(int)", "Cache::get"},
       {"Rows::operator<(Rows const&) const", "Rows::operator<"},
       {"Rows::operator()(int)", "Rows::operator()"},
       {"train::Row::operator<<(int)", "train::Row::operator<<"},
@@ -84,6 +87,10 @@ TEST_CASE("the key of a frame is the same for every version of Python and every 
   CHECK(key_of(python("<ipython-input-7-0f3c>", "<module>")) == "<ipython>:<module>");
   CHECK(key_of(native("main", true, "prog", "src/prog.c")) == "prog:main");
   CHECK(key_of(native("main")) == "prog:main");
+  // Of an inlined function debug information has the last name alone.
+  CHECK(key_of(native("train::Rows::push")) == "push");
+  CHECK(key_of(native("push")) == "push");
+  CHECK(key_of(native("Rows::operator<")) == "operator<");
   CHECK(key_of(native("PyArray_New", false, "_umath.cpython-311-x86_64-linux-gnu.so")) ==
         "_umath:PyArray_New");
   Frame unnamed = *native("");
@@ -105,6 +112,15 @@ TEST_CASE("a path is the innermost functions of the program, each once") {
                          python("d.py", "never")};
   CHECK(bundles::path_key(frames) == "a.py:walk <- b.py:run <- c.py:<module>");
   CHECK(bundles::path_key(frames, 1) == "a.py:walk");
+}
+
+TEST_CASE("a lambda counts only if there is nothing else") {
+  const Shared lambda = native("operator()", true, "prog", "src/prog.cpp");
+  const Shared named = native("main::operator()", true, "prog", "src/prog.cpp");
+  CHECK(bundles::path_key({native("render"), lambda, native("get")}) == "render <- get");
+  CHECK(bundles::path_key({native("render"), named, native("get")}) == "render <- get");
+  CHECK(bundles::path_key({lambda}) == "prog:operator()");
+  CHECK(bundles::path_key({named}) == "prog:operator()");
 }
 
 TEST_CASE("without a function of the program's own, those of libraries") {
@@ -143,8 +159,8 @@ TEST_CASE("a title has the files of native functions") {
   const std::vector<Holder> holders = {
       holder(100, {native("train::push", true, "prog", "src/rows.cpp"), native("main")})};
   const bundles::Signature signature = bundles::signature_of(holders, std::nullopt, "");
-  CHECK(signature.key == "train::push <- prog:main");
-  CHECK(signature.title == "rows.cpp:train::push ← prog:main");
+  CHECK(signature.key == "push <- prog:main");
+  CHECK(signature.title == "rows.cpp:push ← prog:main");
 }
 
 TEST_CASE("below a quarter no one holds it") {

@@ -84,6 +84,25 @@ TEST_CASE("what was shipped has metrics with --ship alone") {
   CHECK(service::exposition({}).find("ship") == std::string::npos);
 }
 
+TEST_CASE("the first signatures have counts of their own, later ones are one series") {
+  service::SignatureCounts signatures;
+  for (int i = 0; i < 25; ++i) signatures.count("app.py:f" + std::to_string(i));
+  signatures.count("app.py:f3");
+  signatures.count("app.py:f23");
+  signatures.count("");
+  CHECK(signatures.counts().size() <= service::SignatureCounts::kMostSignatures + 2);
+  const std::string text = service::exposition({}, {}, nullptr, &signatures.counts());
+  CHECK(has_line(text, R"(oomrec_signature_deaths_total{signature="app.py:f3"} 2)"));
+  CHECK(has_line(text, R"(oomrec_signature_deaths_total{signature="other"} 6)"));
+  CHECK(has_line(text, R"(oomrec_signature_deaths_total{signature="unknown"} 1)"));
+  CHECK(text.find("f23") == std::string::npos);
+  // Prometheus sees no increase in a series that begins at 1.
+  const auto before = service::PollClient::Clock::now() - std::chrono::seconds{60};
+  CHECK(has_line(service::exposition({}, before, nullptr, &signatures.counts()),
+                 R"(oomrec_signature_deaths_total{signature="app.py:f3"} 0)"));
+  CHECK(service::exposition({}).find("signature") == std::string::npos);
+}
+
 TEST_CASE("functions of a GPU driver have series where a process uses it") {
   std::map<service::SeriesRow, service::RowFigures> rows;
   rows[service::SeriesRow{"a", "", 1}].reached[static_cast<std::size_t>(session::Vendor::cuda)] =

@@ -145,6 +145,9 @@ def opened(options: argparse.Namespace) -> tuple[Table, Window]:
     table = table_of(options)
     if why := table.rejected.text():
         print(f"oomrec fleet: {why}", file=sys.stderr)
+    if table.renewed:
+        what = f"{counted(table.renewed, 'row')} got the signatures of today's rules"
+        print(f"oomrec fleet: {what}; compact does that once for all", file=sys.stderr)
     return table, window_of(options, table)
 
 

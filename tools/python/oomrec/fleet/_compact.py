@@ -1,7 +1,7 @@
 """Turns rows, one small file each, into Parquet by day.
 
-A day's newest part holds the whole day: the part before it and the rows since, the latest revision of each death. It
-becomes visible as a whole; only then the rows go. So a run that is cut anywhere loses nothing, and the next one finishes
+A day's newest part holds the whole day: the part before it and the rows since, the latest revision of each death, with
+the signatures of today's rules. It becomes visible as a whole; only then the rows go. So a run that is cut anywhere loses nothing, and the next one finishes
 its work.
 """
 
@@ -14,12 +14,14 @@ from typing import Any
 
 from ._progress import Progress
 from ._rows import MOST_LINE_BYTES, Rejections, day_of, lines_in, parse
+from ._signatures import count_old
 from ._store import DirectoryStore, Store, open_store
 from ._table import (
     PART,
     connect_engine,
     current_parts,
     need_packages,
+    older_rows,
     part_number,
     quoted,
     view_of_parts,
@@ -56,6 +58,7 @@ def compact(url: str) -> dict[str, Any]:
         connection = connect_engine(spill)
         # Parsing is serial. More threads make the sorting a little faster, and cost a tenth more.
         connection.execute("SET threads = 1")
+        days = {**_days_to_renew(connection, store), **days}
         for day in sorted(days):
             rows += _compact_day(connection, store, day, days[day], rejected, spill)
             bar.add(len(days[day]))
@@ -75,11 +78,28 @@ def _spill_folder(store: Store) -> str | None:
     return folder
 
 
+def _days_to_renew(connection: Any, store: Store) -> dict[str, list[str]]:
+    """Days whose rows have signatures of earlier rules, without new rows."""
+    parts = current_parts(store)
+    parse(connection, iter([]), Rejections())  # the columns of a view
+    view_of_parts(connection, store, parts.values(), "compacted")
+    if not count_old(connection, "compacted"):
+        return {}
+    found: dict[str, list[str]] = {}
+    for day, part in parts.items():
+        view_of_parts(connection, store, [part], "compacted")
+        if count_old(connection, "compacted"):
+            found[day] = []
+    return found
+
+
 def _compact_day(
     connection: Any, store: Store, day: str, names: list[str], rejected: Rejections, spill: str
 ) -> int:
     part = current_parts(store, day).get(day)
     parse(connection, lines_in(store, names, rejected), rejected)
+    if part:
+        parse(connection, older_rows(connection, store, [part]), rejected, appends=True)
     rows = int(connection.execute("SELECT count(*) FROM fresh").fetchall()[0][0])
     if rows:
         view_of_parts(connection, store, [part] if part else [], "compacted")

@@ -12,6 +12,7 @@ from collections import Counter
 from itertools import accumulate, islice
 from typing import Any, BinaryIO, Iterable, Iterator, Tuple
 
+from ._signatures import with_today
 from ._store import Store
 
 MOST_LINE_BYTES = 16 * 1024  # as oomrec export bounds a row
@@ -57,6 +58,7 @@ COLUMNS: dict[str, Any] = {
     "signature_version": INTEGER,
     "signature_coarse": TEXT,
     "signature_also": [TEXT],
+    "signature_alias": TEXT,
     "title": TEXT,
     "top_share": NUMBER,
     **dict.fromkeys(["cause", "thread_group", "label"], TEXT),
@@ -187,15 +189,22 @@ def lines_in(store: Store, names: Iterable[str], rejected: Rejections) -> Lines:
             yield name, line, day
 
 
-def parse(connection: Any, lines: Lines, rejected: Rejections, table: str = "fresh") -> None:
-    """Makes a temporary table of the latest revision of each death among the lines.
+def parse(
+    connection: Any,
+    lines: Lines,
+    rejected: Rejections,
+    table: str = "fresh",
+    appends: bool = False,
+) -> None:
+    """Makes a temporary table of the latest revision of each death among the lines, or appends them to it.
 
     It has the columns of COLUMNS and `file`. Rejected lines are counted by reason.
     """
-    _register(connection, [])
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {_select('false')}")
+    if not appends:
+        _register(connection, [])
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {_select('false')}")
     while batch := list(islice(lines, LINES_AT_ONCE)):
-        _insert(connection, batch, rejected, table)
+        _insert(connection, with_today(batch), rejected, table)
     connection.execute(
         f"""DELETE FROM {table} WHERE rowid NOT IN (
               SELECT first(rowid ORDER BY revision DESC, signature_version DESC, oomrec_version DESC, rowid DESC)

@@ -51,7 +51,7 @@ def _size_of(table: Table, window: Window, death: dict[str, Any]) -> Size | None
 
 
 def signature_named(table: Table, window: Window, what: str) -> dict[str, Any]:
-    """The signature with this number in `top`, or this name, title or part of them.
+    """The signature with this number in `top`, or this name, title or part of them; also by a name of earlier rules.
 
     Raises:
         FleetError: there is none
@@ -64,8 +64,12 @@ def signature_named(table: Table, window: Window, what: str) -> dict[str, Any]:
         raise FleetError(
             f"there is no cause number {number}: oomrec fleet top lists {len(found)}", exit_code=1
         )
+    today = table.query(
+        "SELECT DISTINCT signature FROM deaths WHERE signature_alias = $what ORDER BY 1", what=what
+    )
+    names = {what, *(row["signature"] for row in today)}
     for matches in (
-        [row for row in found if what in (row["signature"], row["title"])],
+        [row for row in found if names & {row["signature"], row["title"]}],
         [row for row in found if what in row["signature"] or what in (row["title"] or "")],
     ):
         if matches:

@@ -121,7 +121,9 @@ def size_of(service: str, rows: list[dict[str, Any]]) -> Size:
     giants = sum(row["processes"] for row in deaths if row["cause"] == "giant_request")
     bounds = [row for row in deaths if row["cause"] not in ("leak", "giant_request")]
     # A forged life must not count as a thousand: what it may stand for is what most of them say.
-    most_weight = weighted_median((row["weight"], row["processes"]) for row in lives)
+    most_weight = weighted_median(
+        (row["weight"], row["processes"]) for row in lives if row["sampled"]
+    )
     observations = [
         Observation(
             row["need_bytes"],

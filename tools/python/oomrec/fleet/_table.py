@@ -13,6 +13,7 @@ from typing import Any, Iterable, Iterator
 from ._errors import FleetError
 from ._progress import with_progress
 from ._rows import COLUMNS, MOST_LINE_BYTES, Lines, Rejections, day_of, lines_in, lines_of, parse
+from ._signatures import count_old, old_lines
 from ._store import DirectoryStore, Store, open_store
 
 PART = re.compile(r"deaths/day=\d{4}-\d\d-\d\d/part-(\d+)\.parquet$")
@@ -115,6 +116,14 @@ def view_of_parts(connection: Any, store: Store, names: Iterable[str], view: str
     _checked(connection, store, parts, f"{view}_files", view)
 
 
+def older_rows(connection: Any, store: Store, parts: Iterable[str]) -> Lines:
+    """The rows of the parts that have signatures of earlier rules; a day at a time, as they may be many."""
+    for part in parts:
+        view_of_parts(connection, store, [part], "older")
+        for line in old_lines(connection, "older"):
+            yield part, line, day_of(part)
+
+
 @contextlib.contextmanager
 def damage_named(url: str, parts: Iterable[str]) -> Iterator[None]:
     """Turns DuckDB's error about one of these parts into one for the user."""
@@ -160,7 +169,8 @@ class Table:
     Attributes:
         connection: DuckDB's, for queries of your own
         rejected: rows that could not be read
-        fresh: the number of rows that are not compacted yet
+        fresh: the number of rows that are not compacted yet, or renewed
+        renewed: the number of compacted rows that got today's signatures only now
         has_days: whether it is a store of rows by day, not some bundles or a file
 
     Raises:
@@ -212,8 +222,14 @@ class Table:
         self._parts = parts
         self.store = store
         parse(self.connection, lines, self.rejected)
+        self.renewed = 0
         if store is not None:
             view_of_parts(self.connection, store, parts, "compacted")
+            with damage_named(self.url, parts):
+                self.renewed = count_old(self.connection, "compacted")
+        if store is not None and self.renewed:
+            older = older_rows(self.connection, store, parts)
+            parse(self.connection, older, self.rejected, appends=True)
         self.fresh: int = self.query_value("SELECT count(*) FROM fresh")
         fresh = "SELECT * EXCLUDE (file, why) FROM fresh"
         if not parts:

@@ -1,0 +1,5 @@
+FRAMES = {}
+
+
+def collect():
+    FRAMES[len(FRAMES)] = bytes(200_000)

@@ -1,0 +1,5 @@
+SAMPLES = []
+
+
+def collect():
+    SAMPLES.append(bytearray(190_000))
