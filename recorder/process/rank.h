@@ -18,8 +18,7 @@ struct RankFacts {
       job;  // points into the environment; empty: none. A job may be known without a rank
 };
 
-// From RANK, LOCAL_RANK and WORLD_SIZE, else Open MPI's three, else Slurm's: the first group that
-// is complete and consistent (both ranks below the world's size).
+// By the first group of variables that counts (common/options/rank_variables.h).
 RankFacts read_rank(const char* const* environment) noexcept;
 
 // Called from start(). Reads it only once, because the program may change its environment later.

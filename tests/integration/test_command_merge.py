@@ -252,7 +252,7 @@ def test_the_damaged_bundle_of_a_rank_is_left_out(oomrec, ranks, tmp_path):
     [
         ({"RANK": 7, "LOCAL_RANK": 7, "WORLD_SIZE": 4}, "RANK=7, LOCAL_RANK=7, WORLD_SIZE=4"),
         ({"RANK": "x", "LOCAL_RANK": 1, "WORLD_SIZE": 2}, "RANK=x, LOCAL_RANK=1, WORLD_SIZE=2"),
-        ({"RANK": 1, "WORLD_SIZE": 2}, "RANK=1, no LOCAL_RANK, WORLD_SIZE=2"),
+        ({"RANK": 7, "WORLD_SIZE": 2}, "RANK=7, no LOCAL_RANK, WORLD_SIZE=2"),
     ],
 )
 def test_an_inconsistent_rank_is_left_out_and_reported(

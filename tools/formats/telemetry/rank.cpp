@@ -11,16 +11,10 @@
 
 #include "common/options/rank_variables.h"
 #include "tools/base/error.h"
-#include "tools/base/number.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::formats {
 namespace {
-
-std::optional<std::int64_t> number(const std::optional<std::string>& text) {
-  const auto value = parse_number<std::int64_t>(text.value_or(""));
-  return value.value_or(-1) >= 0 ? value : std::nullopt;
-}
 
 // The inconsistency in words; empty: none.
 std::string inconsistency(const RankTags& identity) {
@@ -39,13 +33,12 @@ std::string inconsistency(const RankTags& identity) {
 RankTags rank_of(const Variables& variables) {
   RankTags found;
   for (const RankVariables& group : kRankVariables) {
-    const auto rank = number(variables(group.rank));
-    const auto local_rank = number(variables(group.local_rank));
-    const auto world_size = number(variables(group.world_size));
-    const RankTags tried{{}, rank, local_rank, world_size};
-    if (!rank || !local_rank || !world_size || !inconsistency(tried).empty()) continue;
-    found = tried;
-    break;
+    const auto value = [&](std::string_view name) { return variables(name).value_or(""); };
+    if (const auto rank =
+            launcher_rank(value(group.rank), value(group.local_rank), value(group.world_size))) {
+      found = {{}, rank->rank, rank->local_rank, rank->world_size};
+      break;
+    }
   }
   for (const std::string_view name : kJobVariables) {
     found.job_id = variables(name);

@@ -35,11 +35,12 @@ TEST_CASE("the launchers' variables, in their order") {
   check(rank_of({"SLURM_PROCID=0", "SLURM_LOCALID=0", "SLURM_NTASKS=1", "RANK=3", "LOCAL_RANK=1",
                  "WORLD_SIZE=4"}),
         3, 1, 4);
+  check(rank_of({"RANK=3", "WORLD_SIZE=4"}), 3, 3, 4);
 }
 
 TEST_CASE("an incomplete or inconsistent set of variables is skipped as a whole") {
   CHECK_FALSE(rank_of({}).known);
-  CHECK_FALSE(rank_of({"RANK=3", "WORLD_SIZE=4"}).known);
+  CHECK_FALSE(rank_of({"RANK=3", "LOCAL_RANK=3"}).known);
   for (const char* const rank : {"RANK=4", "RANK=-1", "RANK=", "RANK=1x", "RANK= 1", "RANK=1.0",
                                  "RANK=4294967296", "RANK=99999999999999999999"}) {
     CAPTURE(rank);

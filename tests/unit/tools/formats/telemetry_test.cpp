@@ -293,8 +293,8 @@ TEST_CASE("an inconsistent rank is reported; variables without a rank are not") 
   CHECK(formats::inconsistent_rank(
             variables({{"RANK", "7"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "4"}})) ==
         "RANK=7, LOCAL_RANK=0, WORLD_SIZE=4");
-  CHECK(formats::inconsistent_rank(variables({{"RANK", "1"}, {"WORLD_SIZE", "4"}})) ==
-        "RANK=1, no LOCAL_RANK, WORLD_SIZE=4");
+  CHECK(formats::inconsistent_rank(variables({{"RANK", "7"}, {"WORLD_SIZE", "4"}})) ==
+        "RANK=7, no LOCAL_RANK, WORLD_SIZE=4");
   CHECK(formats::inconsistent_rank(variables({{"RANK", "7"}})) == "");
   CHECK(formats::inconsistent_rank(variables({{"RANK", "7"},
                                               {"WORLD_SIZE", "4"},
@@ -316,7 +316,7 @@ TEST_CASE("the rank is that of the first complete and consistent group of variab
   CHECK(torch.job_id == "run");
   const formats::RankTags incomplete =
       formats::rank_of(variables({{"RANK", "3"},
-                                  {"WORLD_SIZE", "8"},
+                                  {"LOCAL_RANK", "3"},
                                   {"OMPI_COMM_WORLD_RANK", "1"},
                                   {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
                                   {"OMPI_COMM_WORLD_SIZE", "2"}}));
