@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/base/json.h"
+#include "tools/base/json_budget.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::service {
@@ -11,6 +13,10 @@ namespace {
 // that hovers at the threshold alerts once.
 constexpr double kHysteresisPercent = 5;
 constexpr double kHysteresisShare = 0.05;
+
+constexpr std::string_view kDefaults =
+#include "tools/service/track/alert_thresholds.inc"
+    ;
 
 double unused_share(const processes::MemorySample& sample) {
   if (sample.reserved_bytes <= sample.allocated_bytes) return 0;
@@ -24,6 +30,14 @@ std::string bound_text(const processes::Bound& bound) {
 }
 
 }  // namespace
+
+Thresholds::Thresholds() {
+  const Json defaults = parse_json(kDefaults);
+  warning_percent = defaults.at("memory_warning_percent").get<double>();
+  critical_percent = defaults.at("memory_critical_percent").get<double>();
+  growth_bytes = static_cast<std::uint64_t>(defaults.at("memory_leak_threshold").get<double>());
+  fragmentation = defaults.at("fragmentation_threshold").get<double>();
+}
 
 std::vector<TrackAlert> TrackAlerts::check(const processes::MemorySample& sample,
                                            std::int64_t change_bytes) {

@@ -11,10 +11,13 @@
 
 namespace oomrec::tools::service {
 
+// The defaults are those of the Python package's trackers: alert_thresholds.json.
 struct Thresholds {
-  double warning_percent = 80, critical_percent = 95;  // of the nearest limit
-  std::uint64_t growth_bytes = 100 << 20;              // between two samples
-  double fragmentation = 0.3;  // unused fraction of the memory reserved on a GPU
+  Thresholds();
+
+  double warning_percent, critical_percent;  // of the nearest limit
+  std::uint64_t growth_bytes;                // between two samples
+  double fragmentation;                      // unused fraction of the memory reserved on a GPU
 };
 
 enum class TrackRule { warning, critical, growth, fragmentation };

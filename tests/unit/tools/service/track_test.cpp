@@ -41,7 +41,10 @@ TEST_CASE("a threshold alerts once, and again after the figure was five percent 
   CHECK(alerts_for({79, 80, 81, 90, 95, 99, 94, 91, 96, 89, 95}) == ".w..c.....c");
   CHECK(alerts_for({80, 76, 80, 74, 80}) == "w...w");
   CHECK(alerts_for({50, 99, 50, 99}) == ".c.c");
-  CHECK(alerts_for({69, 70, 89, 90}, {.warning_percent = 70, .critical_percent = 90}) == ".w.c");
+  service::Thresholds lower;
+  lower.warning_percent = 70;
+  lower.critical_percent = 90;
+  CHECK(alerts_for({69, 70, 89, 90}, lower) == ".w.c");
 }
 
 TEST_CASE("without a limit there is no alert") {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pkgutil
 import time
 from typing import Any, Iterator, Mapping, NamedTuple
 
@@ -21,13 +23,9 @@ class Alert(NamedTuple):
 
 
 def default_thresholds() -> dict[str, float]:
-    """Device in use in percent, growth in one tick in bytes, unused share of the reserved memory (0 to 1)."""
-    return {
-        "memory_warning_percent": 80.0,
-        "memory_critical_percent": 95.0,
-        "memory_leak_threshold": 100.0 * 1024 * 1024,
-        "fragmentation_threshold": 0.3,
-    }
+    """Those of alert_thresholds.json, which `oomrec track` has, too."""
+    table = json.loads(pkgutil.get_data(__package__, "alert_thresholds.json") or b"")
+    return {name: value for name, value in table.items() if name != "about"}
 
 
 def percent_used(sample: DeviceMemorySample) -> float:
