@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from oomrec.gpumemprof import DeviceMemorySample
-from oomrec.gpumemprof._tracking import Tracker
+from oomrec.gpumemprof import DeviceMemorySample, MemoryTracker
 from oomrec.gpumemprof.device_collectors import DeviceMemoryCollector
-from oomrec.gpumemprof.oom_flight_recorder import OOMFlightRecorderConfig
 
 MIB = 1 << 20
 
@@ -41,11 +39,15 @@ class Scripted(DeviceMemoryCollector):
         self.calls.append("synchronize")
 
 
-def tracker_of(*samples, max_events=100, **options) -> Tracker:
+class ScriptedTracker(MemoryTracker):
+    """Its device is a collector."""
+
+    _build_collector = staticmethod(lambda collector: collector)
+
+
+def tracker_of(*samples, max_events=100, **options) -> MemoryTracker:
     """A started tracker that samples only by tick()."""
-    tracker = Tracker(
-        Scripted(*samples), 3600, max_events, True, OOMFlightRecorderConfig(), **options
-    )
+    tracker = ScriptedTracker(Scripted(*samples), 3600, max_events, **options)
     tracker.start_tracking()
     return tracker
 

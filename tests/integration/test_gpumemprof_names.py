@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
+from conftest import clean_environment
 from oomrec import gpumemprof
+from python_programs import PACKAGES
 
 GIB = 1 << 30
 
@@ -23,6 +28,13 @@ def test_size_edge_cases():
     assert gpumemprof.convert_bytes(512, "MB", "GB") == 0.5
     with pytest.raises(ValueError, match="Invalid unit: XB"):
         gpumemprof.convert_bytes(1, "XB", "MB")
+
+
+def test_importing_oomrec_does_not_load_this_package():
+    program = "import sys, oomrec; print([name for name in sys.modules if 'memprof' in name])"
+    run = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True,
+                         env={**clean_environment(), "PYTHONPATH": str(PACKAGES)})  # fmt: skip
+    assert run.stdout == "[]\n"
 
 
 def test_every_public_name_exists():

@@ -66,20 +66,6 @@ class CaptureOOM:
         )
 
 
-def oom_config(
-    enabled: bool,
-    dump_dir: str,
-    buffer_size: int | None,
-    max_events: int,
-    max_dumps: int,
-    max_total_mb: int,
-) -> OOMFlightRecorderConfig:
-    """The flight recorder's options of all trackers; a `buffer_size` of None or <= 0 means `max_events`."""
-    if buffer_size is None or buffer_size <= 0:
-        buffer_size = max_events
-    return OOMFlightRecorderConfig(enabled, dump_dir, buffer_size, max_dumps, max_total_mb)
-
-
 class CapturesOOM:
     """The half of a tracker that handles an exception for lack of memory."""
 

@@ -7,13 +7,14 @@ import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 from . import _proc
-from ._capture import oom_config
-from ._periodic import PeriodicCall
-from ._tracking import Tracker
-from .device_collectors import CPUDeviceCollector
+from ._profiling import Profiler
+from .tracker import MemoryTracker, TrackerOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass
@@ -57,53 +58,21 @@ class CPUProfileResult:
         }
 
 
-class CPUMemoryProfiler:
+class CPUMemoryProfiler(Profiler[CPUMemorySnapshot, CPUProfileResult]):
     """Measures RSS before and after functions and blocks, and periodically while monitoring."""
 
     def __init__(self) -> None:
-        self.snapshots: list[CPUMemorySnapshot] = []
-        self.results: list[CPUProfileResult] = []
+        super().__init__()
         self._clock = _proc.CpuClock()
-        self._monitoring = PeriodicCall()
         self._baseline = self._take_snapshot()
 
-    def _take_snapshot(self) -> CPUMemorySnapshot:
+    def _take_snapshot(self, operation: str | None = None) -> CPUMemorySnapshot:
+        del operation  # these snapshots have no name
         vms, rss = _proc.virtual_and_resident_bytes()
         return CPUMemorySnapshot(time.time(), rss, vms, self._clock.percent())
 
-    def _sample(self) -> None:
-        self.snapshots.append(self._take_snapshot())
-
-    def start_monitoring(self, interval: float = 0.1) -> None:
-        """Starts taking a snapshot every `interval` seconds. No effect if already running."""
-        if not self._monitoring.is_running:
-            self._monitoring.start(self._sample, interval)
-            self._sample()
-
-    def stop_monitoring(self) -> None:
-        """Stops taking snapshots, and keeps those taken."""
-        self._monitoring.stop()
-
-    def profile_function(
-        self, func: Callable[..., Any], *args: Any, **kwargs: Any
-    ) -> CPUProfileResult:
-        """Calls `func(*args, **kwargs)` and returns the measurement, not its result.
-
-        Its exceptions pass through; `results` still gets an entry.
-        """
-        with self._block(getattr(func, "__name__", "cpu_function")) as ended:
-            func(*args, **kwargs)
-        return ended[0]
-
-    @contextmanager
-    def profile_context(self, name: str = "context") -> Iterator[CPUMemoryProfiler]:
-        """Measures the block; the result is in `results` when it ends."""
-        with self._block(name):
-            yield self
-
     @contextmanager
     def _block(self, name: str) -> Iterator[list[CPUProfileResult]]:
-        """Measures the block; the yielded list gets the result when the block ends."""
         ended: list[CPUProfileResult] = []
         before = self._take_snapshot()
         mark = _proc.HighWaterMark()
@@ -116,12 +85,6 @@ class CPUMemoryProfiler:
             peak = max(before.rss, after.rss, mark.risen_to())
             ended.append(CPUProfileResult(name, duration, before, after, peak))
             self.results += ended
-
-    def clear_results(self) -> None:
-        """Deletes snapshots and results; current memory becomes the baseline."""
-        self.snapshots.clear()
-        self.results.clear()
-        self._baseline = self._take_snapshot()
 
     def get_summary(self) -> dict[str, Any]:
         """`mode` "cpu", `snapshots_collected`, and in bytes `peak_memory_usage`, `baseline_rss` and
@@ -139,11 +102,11 @@ class CPUMemoryProfiler:
         }
 
 
-class CPUMemoryTracker(Tracker):
+class CPUMemoryTracker(MemoryTracker):
     """Tracks this process' resident memory: MemoryTracker(device="cpu") with a longer interval.
 
     Alerts are for the nearest limit: the soft limit or RLIMIT_AS if the recorder runs, the cgroup's, or the
-    machine's memory. Arguments and exceptions are MemoryTracker's.
+    machine's memory. Methods, exceptions and `options` are MemoryTracker's; options are given by name.
     """
 
     def __init__(
@@ -151,35 +114,9 @@ class CPUMemoryTracker(Tracker):
         sampling_interval: float = 0.5,
         max_events: int = 10000,
         enable_alerts: bool = True,
-        enable_oom_flight_recorder: bool = False,
-        oom_dump_dir: str = "oom_dumps",
-        oom_buffer_size: int | None = None,
-        oom_max_dumps: int = 5,
-        oom_max_total_mb: int = 256,
-        *,
-        job_id: str | None = None,
-        rank: int | None = None,
-        local_rank: int | None = None,
-        world_size: int | None = None,
+        **options: Unpack[TrackerOptions],
     ) -> None:
-        super().__init__(
-            CPUDeviceCollector(),
-            sampling_interval,
-            max_events,
-            enable_alerts,
-            oom_config(
-                enable_oom_flight_recorder,
-                oom_dump_dir,
-                oom_buffer_size,
-                max_events,
-                oom_max_dumps,
-                oom_max_total_mb,
-            ),
-            job_id=job_id,
-            rank=rank,
-            local_rank=local_rank,
-            world_size=world_size,
-        )
+        super().__init__("cpu", sampling_interval, max_events, enable_alerts, **options)
 
     def get_statistics(self) -> dict[str, Any]:
         """As for MemoryTracker, and `mode` "cpu"."""

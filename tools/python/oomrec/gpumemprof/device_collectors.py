@@ -64,7 +64,14 @@ class DeviceMemoryCollector(ABC):
             "telemetry_collector": f"gpumemprof.{self.name()}_tracker",
         }
 
-    def empty_cache(self) -> None:  # noqa: B027 # most have none
+    def reset_peak(self) -> None:  # noqa: B027 # most have none
+        """Starts a new peak, if the framework has one."""
+
+    def peak(self) -> tuple[int, int]:
+        """The highest allocated and reserved bytes since `reset_peak`; 0 where only samples tell."""
+        return 0, 0
+
+    def empty_cache(self) -> None:  # noqa: B027
         """Releases unused memory of the framework's allocator, if it has one."""
 
     def synchronize(self) -> None:  # noqa: B027
@@ -108,6 +115,13 @@ class CudaDeviceCollector(DeviceMemoryCollector):
             inactive_bytes=int(stats.get("inactive_split_bytes.all.current", 0)),
             device_id=self.device_id,
         )
+
+    def reset_peak(self) -> None:
+        self._cuda.reset_peak_memory_stats(self.device_id)
+
+    def peak(self) -> tuple[int, int]:
+        allocated = int(self._cuda.max_memory_allocated(self.device_id))
+        return allocated, int(self._cuda.max_memory_reserved(self.device_id))
 
     def empty_cache(self) -> None:
         self._cuda.empty_cache()
@@ -259,6 +273,7 @@ class CPUDeviceCollector(DeviceMemoryCollector):
     def __init__(self, device: Any = None) -> None:
         del device  # there is one host
         self._total = _proc.host_limit_bytes()
+        self.reset_peak()
 
     def name(self) -> str:
         return "cpu"
@@ -274,6 +289,13 @@ class CPUDeviceCollector(DeviceMemoryCollector):
             used, total = limit
         used = min(used, total)
         return DeviceMemorySample(resident, resident, used, total - used, total, None, None, -1)
+
+    def reset_peak(self) -> None:
+        self._mark = _proc.HighWaterMark()
+
+    def peak(self) -> tuple[int, int]:
+        risen = self._mark.risen_to()
+        return risen, risen
 
 
 def detect_torch_runtime_backend() -> str:

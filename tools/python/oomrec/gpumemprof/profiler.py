@@ -7,16 +7,12 @@ import time
 import traceback
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
 from . import _proc
 from ._devices import imported, public_device
-from ._periodic import PeriodicCall
-from .device_collectors import (
-    CPUDeviceCollector,
-    CudaDeviceCollector,
-    build_device_memory_collector,
-)
+from ._profiling import OWN_FILES, Profiler
+from .device_collectors import build_device_memory_collector
 
 
 @dataclass
@@ -76,7 +72,7 @@ class ProfileResult:
         }
 
 
-class GPUMemoryProfiler:
+class GPUMemoryProfiler(Profiler[MemorySnapshot, ProfileResult]):
     """Measures functions and blocks on one device. As a context manager it stops its monitoring.
 
     Args:
@@ -97,14 +93,12 @@ class GPUMemoryProfiler:
         track_cpu_memory: bool = True,
         collect_stack_traces: bool = False,
     ) -> None:
+        super().__init__()
         self._collector = build_device_memory_collector(device)
         self.device = public_device(self._collector.device_id)
         self.track_tensors = track_tensors
         self.track_cpu_memory = track_cpu_memory
         self.collect_stack_traces = collect_stack_traces
-        self.results: list[ProfileResult] = []
-        self.snapshots: list[MemorySnapshot] = []
-        self._monitoring = PeriodicCall()
         self._reset_maxima()
         self._baseline = self._take_snapshot("baseline")
 
@@ -118,29 +112,20 @@ class GPUMemoryProfiler:
 
     def _reset_maxima(self) -> None:
         self._seen_allocated = self._seen_reserved = 0
-        on_host = isinstance(self._collector, CPUDeviceCollector)
-        self._mark = _proc.HighWaterMark() if on_host else None
-        if isinstance(self._collector, CudaDeviceCollector):
-            imported("torch").cuda.reset_peak_memory_stats(self._collector.device_id)
+        self._collector.reset_peak()
 
     def _take_snapshot(self, operation: str | None = None) -> MemorySnapshot:
         sample = self._collector.sample()
-        self._seen_allocated = max(self._seen_allocated, sample.allocated_bytes)
-        self._seen_reserved = max(self._seen_reserved, sample.reserved_bytes)
-        if self._mark is not None:
-            self._seen_allocated = max(self._seen_allocated, self._mark.risen_to())
-            self._seen_reserved = max(self._seen_reserved, self._seen_allocated)
-        max_allocated, max_reserved = self._seen_allocated, self._seen_reserved
-        if isinstance(self._collector, CudaDeviceCollector):
-            cuda = imported("torch").cuda
-            max_allocated = int(cuda.max_memory_allocated(sample.device_id))
-            max_reserved = int(cuda.max_memory_reserved(sample.device_id))
+        # The collector's peak, and samples: not every framework has a peak.
+        allocated, reserved = self._collector.peak()
+        self._seen_allocated = max(self._seen_allocated, sample.allocated_bytes, allocated)
+        self._seen_reserved = max(self._seen_reserved, sample.reserved_bytes, reserved)
         return MemorySnapshot(
             timestamp=time.time(),
             allocated_memory=sample.allocated_bytes,
             reserved_memory=sample.reserved_bytes,
-            max_memory_allocated=max_allocated,
-            max_memory_reserved=max_reserved,
+            max_memory_allocated=self._seen_allocated,
+            max_memory_reserved=self._seen_reserved,
             active_memory=sample.active_bytes or 0,
             inactive_memory=sample.inactive_bytes or 0,
             cpu_memory=_proc.resident_bytes() if self.track_cpu_memory else 0,
@@ -162,26 +147,8 @@ class GPUMemoryProfiler:
         # issubclass of the type, not isinstance, which would read the object's own __class__.
         return sum(issubclass(type(each), torch.Tensor) for each in gc.get_objects())
 
-    def profile_function(
-        self, func: Callable[..., Any], *args: Any, **kwargs: Any
-    ) -> ProfileResult:
-        """Calls `func(*args, **kwargs)` and returns the measurement, not its result.
-
-        Its exceptions pass through; `results` still gets an entry.
-        """
-        with self._block(getattr(func, "__name__", str(func))) as ended:
-            func(*args, **kwargs)
-        return ended[0]
-
-    @contextmanager
-    def profile_context(self, name: str = "context") -> Iterator[GPUMemoryProfiler]:
-        """Measures the block; the result is in `results` when it ends."""
-        with self._block(name):
-            yield self
-
     @contextmanager
     def _block(self, name: str) -> Iterator[list[ProfileResult]]:
-        """Measures the block; the yielded list gets the result when the block ends."""
         ended: list[ProfileResult] = []
         self._collector.synchronize()
         self._reset_maxima()
@@ -197,8 +164,8 @@ class GPUMemoryProfiler:
             tensors = self._count_tensors() - tensors_before
             peak = replace(
                 after,
-                allocated_memory=max(after.max_memory_allocated, after.allocated_memory),
-                reserved_memory=max(after.max_memory_reserved, after.reserved_memory),
+                allocated_memory=after.max_memory_allocated,
+                reserved_memory=after.max_memory_reserved,
                 operation=f"peak_{name}",
             )
             change = after.allocated_memory - before.allocated_memory
@@ -216,19 +183,6 @@ class GPUMemoryProfiler:
                 )
             )
             self.results += ended
-
-    def _monitor(self) -> None:
-        self.snapshots.append(self._take_snapshot("monitor"))
-
-    def start_monitoring(self, interval: float | None = None) -> None:
-        """Starts taking a snapshot every `interval` seconds (None: 0.1). No effect if already running."""
-        if not self._monitoring.is_running:
-            self._monitoring.start(self._monitor, 0.1 if interval is None else interval)
-            self._monitor()
-
-    def stop_monitoring(self) -> None:
-        """Stops taking snapshots, and keeps those taken."""
-        self._monitoring.stop()
 
     def get_summary(self) -> dict[str, Any]:
         """All results, by function, and current memory; bytes and seconds."""
@@ -258,16 +212,8 @@ class GPUMemoryProfiler:
 
     def clear_results(self) -> None:
         """Deletes results and snapshots; current memory becomes the baseline."""
-        self.results.clear()
-        self.snapshots.clear()
         self._reset_maxima()
-        self._baseline = self._take_snapshot("baseline")
-
-    def __enter__(self) -> GPUMemoryProfiler:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.stop_monitoring()
+        super().clear_results()
 
 
 def _summary(results: list[ProfileResult]) -> dict[str, Any]:
@@ -284,6 +230,6 @@ def _summary(results: list[ProfileResult]) -> dict[str, Any]:
     }
 
 
-_OWN_FILES = (__file__, contextmanager.__code__.co_filename)
+_OWN_FILES = (__file__, *OWN_FILES)
 
 __all__ = ["GPUMemoryProfiler", "MemorySnapshot", "ProfileResult"]

@@ -96,10 +96,14 @@ class TensorFlowDeviceCollector(DeviceMemoryCollector):
         return info
 
     def reset_peak(self) -> None:
-        """Resets `peak`, if TensorFlow can (2.5 and later)."""
+        # TensorFlow 2.5 and later can.
         reset = getattr(self._module.config.experimental, "reset_memory_stats", None)
         if reset is not None:
             reset(self._device)
+
+    def peak(self) -> tuple[int, int]:
+        peak = int(self.memory_info().get("peak", 0))
+        return peak, peak
 
     def sample(self) -> DeviceMemorySample:
         current = int(self.memory_info().get("current", 0))

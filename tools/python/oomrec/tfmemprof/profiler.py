@@ -14,7 +14,6 @@ from ..gpumemprof import _proc
 from ..gpumemprof._periodic import PeriodicCall
 from ._tensorflow import (
     MIB,
-    TensorFlowDeviceCollector,
     build_collector,
     resolve_device,
     tensorflow,
@@ -89,6 +88,7 @@ class TFMemoryProfiler:
         self.snapshots: list[MemorySnapshot] = []
         self.function_profiles: dict[str, dict[str, Any]] = {}
         self._collector = build_collector(self.device)
+        self._on_gpu = self._collector.device_id >= 0
         self._lock = threading.Lock()
         self._continuous = PeriodicCall()
         self._tensors = (-COUNT_INTERVAL_S, 0, 0)  # when, how many, bytes
@@ -99,8 +99,7 @@ class TFMemoryProfiler:
         return self._continuous.is_running
 
     def _device_memory(self, snapshot: MemorySnapshot) -> float:
-        on_gpu = isinstance(self._collector, TensorFlowDeviceCollector)
-        return snapshot.gpu_memory_mb if on_gpu else snapshot.cpu_memory_mb
+        return snapshot.gpu_memory_mb if self._on_gpu else snapshot.cpu_memory_mb
 
     def _count_tensors(self) -> tuple[int, int]:
         module = tensorflow()
@@ -121,9 +120,9 @@ class TFMemoryProfiler:
     def capture_snapshot(self, name: str = "snapshot") -> MemorySnapshot:
         """Takes a snapshot of current memory under this name."""
         gpu = peak = 0.0
-        if isinstance(self._collector, TensorFlowDeviceCollector):
-            info = self._collector.memory_info()
-            gpu, peak = info.get("current", 0) / MIB, info.get("peak", 0) / MIB
+        if self._on_gpu:
+            gpu = self._collector.sample().allocated_bytes / MIB
+            peak = self._collector.peak()[0] / MIB
         count, size = self._count_tensors()
         snapshot = MemorySnapshot(
             timestamp=time.time(),
@@ -148,8 +147,7 @@ class TFMemoryProfiler:
     def profile_context(self, name: str = "context") -> Iterator[TFMemoryProfiler]:
         """Measures the block under `name` in `function_profiles`."""
         before = self.capture_snapshot(f"{name}_start")
-        if isinstance(self._collector, TensorFlowDeviceCollector):
-            self._collector.reset_peak()
+        self._collector.reset_peak()
         begun = time.monotonic()
         try:
             yield self

@@ -8,16 +8,20 @@ import os
 import socket
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from ..gpumemprof._alerts import Alert
-from ..gpumemprof._capture import oom_config
 from ..gpumemprof._events import TrackingEvent
 from ..gpumemprof._periodic import PeriodicCall
-from ..gpumemprof._tracking import Tracker
+from ..gpumemprof._telemetry_fields import nanoseconds
 from ..gpumemprof.device_collectors import DeviceMemorySample
-from ..gpumemprof.telemetry import telemetry_event_from_record, telemetry_event_to_dict
+from ..gpumemprof.telemetry import TelemetryEventV2, telemetry_event_to_dict
+from ..gpumemprof.tracker import MemoryTracker as GPUMemoryTracker
+from ..gpumemprof.tracker import TrackerOptions
 from ._tensorflow import MIB, build_collector, free_caches, resolve_device, tensorflow
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +56,7 @@ class TrackingResult:
         return (self.memory_usage[-1] - self.memory_usage[0]) / self.duration
 
 
-class MemoryTracker(Tracker):
+class MemoryTracker(GPUMemoryTracker):
     """Tracks TensorFlow's memory on a GPU, or this process' resident memory.
 
     Args:
@@ -62,12 +66,14 @@ class MemoryTracker(Tracker):
         device: "/GPU:0", "/CPU:0", None for a GPU if TensorFlow has one
         enable_logging: log events
         max_events: how many events, samples and alerts to keep of each
-        enable_alerts, enable_oom_flight_recorder, oom_…, job_id, rank, local_rank, world_size: as for
-            gpumemprof.MemoryTracker
+        enable_alerts: as for gpumemprof.MemoryTracker, whose methods it has
+        options: enable_oom_flight_recorder, oom_…, job_id, rank, local_rank, world_size, as for it
 
     Raises:
         ConfigurationError: (a RuntimeError) there is no such device, or no library for bundles
     """
+
+    _build_collector = staticmethod(build_collector)
 
     def __init__(
         self,
@@ -77,41 +83,15 @@ class MemoryTracker(Tracker):
         enable_logging: bool = True,
         max_events: int = 10000,
         enable_alerts: bool = True,
-        enable_oom_flight_recorder: bool = False,
-        oom_dump_dir: str = "oom_dumps",
-        oom_buffer_size: int | None = None,
-        oom_max_dumps: int = 5,
-        oom_max_total_mb: int = 256,
-        *,
-        job_id: str | None = None,
-        rank: int | None = None,
-        local_rank: int | None = None,
-        world_size: int | None = None,
+        **options: Unpack[TrackerOptions],
     ) -> None:
-        self.device = resolve_device(device)
         self.alert_threshold_mb = alert_threshold_mb
         self.enable_logging = enable_logging
         self.memory_usage: list[float] = []
         self.timestamps: list[float] = []
         self.alerts: list[dict[str, Any]] = []
-        super().__init__(
-            build_collector(self.device),
-            sampling_interval,
-            max_events,
-            enable_alerts,
-            oom_config(
-                enable_oom_flight_recorder,
-                oom_dump_dir,
-                oom_buffer_size,
-                max_events,
-                oom_max_dumps,
-                oom_max_total_mb,
-            ),
-            job_id=job_id,
-            rank=rank,
-            local_rank=local_rank,
-            world_size=world_size,
-        )
+        super().__init__(device, sampling_interval, max_events, enable_alerts, **options)
+        self.device = resolve_device(device)
 
     @property
     def tracking(self) -> bool:
@@ -158,17 +138,28 @@ class MemoryTracker(Tracker):
 
     def _record(self, when: float, used: float) -> dict[str, Any]:
         """A sample as a telemetry record: `used` in MiB, `when` in seconds since 1970."""
-        sample = {
-            "timestamp": when,
-            "memory_mb": used,
-            "device_id": self.collector.device_id,
-            "collector": self.collector_capabilities["telemetry_collector"],
-            "sampling_interval_ms": self._interval_ms(),
-            "pid": os.getpid(),
-            "host": socket.gethostname() or "unknown",
+        size = int(used * MIB)
+        event = TelemetryEventV2(
+            schema_version=2,
+            timestamp_ns=nanoseconds(when),
+            event_type="sample",
+            collector=self.collector_capabilities["telemetry_collector"],
+            sampling_interval_ms=self._interval_ms(),
+            pid=os.getpid(),
+            host=socket.gethostname() or "unknown",
+            device_id=self.collector.device_id,
+            allocator_allocated_bytes=size,
+            allocator_reserved_bytes=size,
+            allocator_active_bytes=None,
+            allocator_inactive_bytes=None,
+            allocator_change_bytes=0,
+            device_used_bytes=size,
+            device_free_bytes=None,
+            device_total_bytes=None,
+            context=None,
             **self.distributed_identity,
-        }
-        return telemetry_event_to_dict(telemetry_event_from_record(sample))
+        )
+        return telemetry_event_to_dict(event)
 
     def get_current_memory(self) -> float:
         """The current memory in MiB."""
