@@ -214,6 +214,12 @@ def build_dir() -> Path:
     return path
 
 
+@pytest.fixture(scope="session", autouse=True)
+def command_of_the_package(build_dir):
+    """The package, imported by a test, asks the command of this build. Programs get a clean environment."""
+    os.environ["OOMREC_COMMAND"] = str(build_dir / "oomrec")
+
+
 def pytest_collection_modifyitems(items):
     """Last those for whose program scripts/test may still be compiling."""
     items.sort(key=lambda item: "sanitized_dir" in item.fixturenames)

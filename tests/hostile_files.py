@@ -82,28 +82,6 @@ TELEMETRY = {
     "nested_tuple": lambda: b'timestamp,metadata\n1,"' + b"(" * 100_000 + b")" * 100_000 + b'"\n',
     "long_cell": lambda: b'timestamp,metadata\n1,"(' + b"1," * (31 * MIB) + b')"\n',
 }
-# Files near the bounds of the Python package's reader, and what its regular expressions would stumble over.
-TELEMETRY_FOR_PYTHON = {
-    **TELEMETRY,
-    "wide": lambda: b'["' + "\U0001f600".encode() + b'"' + b",[]" * (5 * MIB) + b"]",
-    "escapes": lambda: b'["\\ud800' + b"\\n" * (31 * MIB) + b'"]',
-    "few_escapes": lambda: b'["\\ud800' + b"\\n" * 7_000_000 + b'"]',
-    "few_arrays": lambda: b"[" + b"[]," * (7 * MIB) + b"0]",
-    "floats": lambda: b"[" + b"0.1," * (15 * MIB) + b"0]",
-    "events": lambda: b"\n".join(b'{"timestamp":%d}' % number for number in range(170_000)),
-    "value": lambda: b'[{"timestamp":[' + b"0," * (15 * MIB) + b"0]}]",
-    "long_value": lambda: b'[{"timestamp":"' + b"\\u0001" * (10 * MIB) + b'"}]',
-    "repeated_keys": lambda: b"{" + b'"a":0,' * (10 * MIB) + b'"a":0}',
-    "same_columns": lambda: b",".join([b"c"] * 1_000_000) + b"\n",
-    "many_columns": lambda: b",".join(b"c%d" % number for number in range(1_000_000)) + b"\n1",
-    "doubled_quotes": lambda: b'timestamp,metadata\n1,"' + b'""' * (31 * MIB) + b'"\n',
-    "spread_quotes": lambda: b'timestamp,metadata\n1,"' + b'""x' * (20 * MIB) + b'"\n',
-    "open_quote": lambda: b"timestamp,metadata\n" + b"x\n" * MIB + b'1,"' + b"\n" * (60 * MIB),
-    "blank_lines": lambda: b"a,b\n" + b"\n" * (63 * MIB),
-    "blank_lines_of_json": lambda: b"{}\n" + b"\n" * (63 * MIB) + b"x",
-    "python_value": lambda: b'timestamp,metadata\n1,"(' + b"1," * 2_500_000 + b')"\n',
-    "python_pairs": lambda: b'timestamp,metadata\n1,"{' + b"'a': 1, " * (6 * MIB) + b'}"\n',
-}
 PICKLES = {
     "nones": lambda: b"\x80\x02" + b"N" * (63 * MIB) + b".",
     "lists": lambda: b"\x80\x02" + b"]" * (63 * MIB) + b".",

@@ -206,7 +206,7 @@ def test_output_files(oomrec, tmp_path):
         ("words", 2, "it is neither JSON nor a table"),
         ("[1]", 2, "record 1: it is not an object"),
         ('[{"timestamp": 1}, {"host": "x"}]', 2, "record 2: timestamp is missing"),
-        ('[{"timestamp": 1, "schema_version": 7}]', 2, "record 1: schema_version is 7"),
+        ('[{"timestamp": 1, "schema_version": 7}]', 2, "record 1: Unsupported schema_version: 7"),
         ('{"timestamps": [1], "allocated": [], "reserved": []}', 2, "not equally long"),
     ],
 )

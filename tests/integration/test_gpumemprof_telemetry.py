@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections import UserDict
 
 import pytest
 import telemetry as rules
+from conftest import clean_environment
 from oomrec.errors import ConfigurationError
 from oomrec.gpumemprof.telemetry import (
     TelemetryEventV2,
@@ -290,6 +293,74 @@ def test_written_files_can_be_read_back(tmp_path, form):
     assert load_telemetry_events(path) == events
 
 
+COUNTERS = ["allocator_allocated", "allocator_reserved", "allocator_active", "allocator_inactive",
+            "device_used", "device_free", "device_total"]  # fmt: skip
+
+
+def test_a_record_of_version_4_is_written_back_unchanged(tmp_path):
+    """A device that counts nothing of an allocator."""
+    unknown = dict.fromkeys([f"{name}_bytes" for name in COUNTERS[:4]] + ["allocator_change_bytes"])
+    capabilities = {f"supports_{name}": f"{name}_bytes" not in unknown for name in COUNTERS}
+    metadata = {"memory_capabilities": {"backend": "cuda", **capabilities}}
+    record = {**RANKED, **unknown, "schema_version": 4, "session_id": "s1", "metadata": metadata}
+    path = tmp_path / "events.json"
+    write_telemetry_events(path, [telemetry_event_from_record(record)], schema_version=4)
+    [written] = json.loads(path.read_text())
+    given = metadata["memory_capabilities"]
+    assert given.items() <= written["metadata"]["memory_capabilities"].items()
+    assert {**written, "metadata": metadata} == record
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+@pytest.mark.parametrize("version", [3, 4])
+def test_files_of_later_versions_can_be_read_back(tmp_path, version, form):
+    path = tmp_path / f"events.{form}"
+    event = telemetry_event_from_record({**RANKED, "allocator_active_bytes": None})
+    write_telemetry_events(path, [event], form, version, "mine")
+    [read] = load_telemetry_events(path, permissive_legacy=False)
+    session, capabilities = (
+        read.metadata.pop("session_id"),
+        read.metadata.pop("memory_capabilities", None),
+    )
+    assert (session, read) == ("mine", event)
+    assert (capabilities is not None) == (version == 4)
+    if version == 4:
+        assert (
+            not capabilities["supports_allocator_active"] and capabilities["supports_device_used"]
+        )
+        assert capabilities["backend"] == "cuda"
+
+
+READ_BY_STORMLOG = """
+import sys
+from stormlog.telemetry import load_telemetry_events, telemetry_event_to_dict, validate_telemetry_record
+for file in sys.argv[1:]:
+    for event in load_telemetry_events(file, permissive_legacy=False):
+        record = telemetry_event_to_dict(event)
+        validate_telemetry_record(record)
+        print(record["schema_version"], record["session_id"], record["device_used_bytes"])
+"""
+
+
+def test_stormlog_reads_later_versions(tmp_path, build_dir):
+    source = build_dir / "stormlog-0.4.3"
+    if not source.is_dir():
+        pytest.skip(f"{source.name} is not downloaded: scripts/test downloads it")
+    files = []
+    for version in (3, 4):
+        files.append(tmp_path / f"{version}.json")
+        event = telemetry_event_from_record(VALID)
+        write_telemetry_events(files[-1], [event], "json", version, "mine")
+    run = subprocess.run([sys.executable, "-c", READ_BY_STORMLOG, *files], stdout=subprocess.PIPE,
+                         text=True, env={**clean_environment(), "PYTHONPATH": str(source)})  # fmt: skip
+    assert run.stdout == "4 mine 2039\n" * 2
+
+
+def test_an_unknown_version_is_not_written(tmp_path):
+    with pytest.raises(ValueError, match="Unsupported schema_version: 5"):
+        write_telemetry_events(tmp_path / "events.json", [], "json", 5)
+
+
 @pytest.mark.parametrize("form", ["json", "csv"])
 def test_an_empty_list_of_events_is_an_empty_file(tmp_path, form):
     path = tmp_path / f"events.{form}"
@@ -348,12 +419,12 @@ def test_csv_by_version_1_and_by_other_writers(tmp_path):
         ("a.json", "nonsense", "neither JSON nor a table"),
         ("a.json", "7", "neither JSON nor a table"),
         ("a.json", '{"peak": 1}', "no telemetry events"),
-        ("a.json", json.dumps([VALID, 7]), "event 1: .* must be an object"),
-        ("a.json", json.dumps([VALID, {**VALID, "pid": True}]), "event 1: pid"),
-        ("a.json", f"{json.dumps(VALID)}\n{{\n", "line 2: not JSON"),
+        ("a.json", json.dumps([VALID, 7]), "record 2: it is not an object"),
+        ("a.json", json.dumps([VALID, {**VALID, "pid": True}]), "record 2: pid"),
+        ("a.json", f"{json.dumps(VALID)}\n{{\n", "line 2 is not JSON"),
         ("a.json", "[" * 100_000, "no"),
         ("a.csv", "timestamp,pid\n1.0\n", "cells"),
-        ("a.csv", "timestamp,pid\n1.0,x\n", "event 0: pid"),
+        ("a.csv", "timestamp,pid\n1.0,x\n", "record 1: pid"),
     ],
 )  # fmt: skip
 def test_an_invalid_file_is_explained(tmp_path, name, text, words):

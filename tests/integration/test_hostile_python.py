@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
-from conftest import SOURCE, rounds
-from hostile_files import TELEMETRY_FOR_PYTHON, run_bounded
+from conftest import SOURCE
+from hostile_files import TELEMETRY, run_bounded
 from oomrec import _oom_children
-from oomrec._foreign_files import open_in, read_in, read_named, replaced_in
+from oomrec._foreign_files import open_in, read_in, replaced_in
 from oomrec.gpumemprof._bundle import add_events, add_system
-from pythons import PACKAGE_PYTHON_VERSIONS
+from python_programs import package_environment
 
 PACKAGE = SOURCE / "tools" / "python"
 LOAD = """
@@ -25,29 +26,15 @@ try:
 except (ValueError, OSError) as error:
     print(f"{type(error).__name__}: {error}")
 """
-# Those that come near a bound in memory or time: with `scripts/test --full` by each Python, else one by the oldest
-# and slowest, and one of each kind by the one that runs the tests, as everything that is cheap.
-COSTLY = ["few_arrays", "few_escapes", "floats", "events", "spread_quotes", "python_value"]
-BY_THE_OLDEST = (PACKAGE_PYTHON_VERSIONS[0], "few_escapes")
-LIKE_OTHERS = ["few_arrays", "events", "floats", "python_value", "blank_lines", "wide"]
-CASES = [
-    *((None, shape) for shape in TELEMETRY_FOR_PYTHON if rounds(0, 1) or shape not in LIKE_OTHERS),
-    *(
-        (version, shape)
-        for version in PACKAGE_PYTHON_VERSIONS
-        for shape in COSTLY
-        if rounds(0, 1) or (version, shape) == BY_THE_OLDEST
-    ),
-]
 
 
 @pytest.fixture
-def load(python, tmp_path):
+def load(build_dir):
     """load(file) is what the reader says, in one line, within the bounds of a hostile file."""
 
-    def run(file: Path, version: str | None = None) -> str:
-        environment = {"PYTHONPATH": str(PACKAGE), "PATH": os.environ["PATH"]}
-        code, said = run_bounded([python(version), "-c", LOAD, file], environment)
+    def run(file: Path) -> str:
+        environment = {**package_environment(build_dir), "PATH": os.environ["PATH"]}
+        code, said = run_bounded([sys.executable, "-c", LOAD, file], environment)
         assert code == 0, (code, said[-500:])
         assert len(said) < 1000, said[:500]  # no message quotes a whole value
         return said.strip()
@@ -55,14 +42,11 @@ def load(python, tmp_path):
     return run
 
 
-@pytest.mark.parametrize(("version", "shape"), CASES)
-def test_telemetry(load, tmp_path, version, shape):
+def test_hostile_telemetry(load, tmp_path):
+    """The command reads it: test_hostile_files.py has its shapes. The package passes its reason on."""
     file = tmp_path / "hostile"
-    file.write_bytes(TELEMETRY_FOR_PYTHON[shape]())
-    said = load(file, version)
-    readable = {"metadata": 1, "metadata_members": 1, "events": 170_000, "many_columns": 0}
-    assert said == f"{readable.get(shape)} events" or said.startswith("TelemetryProblem: ")
-    assert said.endswith("events") == (shape in readable), said
+    file.write_bytes(TELEMETRY["rows"]())
+    assert load(file) == "TelemetryProblem: it has more than 4194304 cells"
 
 
 def test_telemetry_of_three_hours_is_read(load, tmp_path):
@@ -132,7 +116,7 @@ def test_regular_files_of_a_bundle_are_read(tmp_path):
     with pytest.raises(ValueError, match="is larger than"):
         read_in(str(bundle), "environment.json", len(text) - 1)
     assert _oom_children._is_descendant({"bundle": str(bundle)})
-    assert b"Name:" in read_named("/proc/self/status", 1 << 20)  # its size is 0
+    assert b"Name:" in read_in("/proc/self", "status", 1 << 20)  # its size is 0
 
 
 @pytest.mark.parametrize(

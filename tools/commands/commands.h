@@ -44,7 +44,8 @@ int lib_command(const Words& words);
 int simulate_command(const Words& words);
 int stress_command(const Words& words);
 int completion_command(const Words& words);
-int complete_command(const Words& words);  // asked by shells, in no list
+int telemetry_command(const Words& words);
+int complete_command(const Words& words);
 
 // As in docs/commands/README.md.
 enum class Group : std::uint8_t { record, read, other };
@@ -100,6 +101,11 @@ inline constexpr Command kCommands[] = {
     {Group::other, "stress", stress_command, "allocate in steps under a limit, with the recorder"},
     {Group::other, "completion", completion_command,
      "print a completion script for bash, zsh or fish"},
+};
+
+// For the Python package, which comes with the command: neither listed nor a contract.
+inline constexpr Command kPackageCommands[] = {
+    {Group::other, "__telemetry", telemetry_command, "read a telemetry file"},
 };
 
 constexpr int code(Exit exit) { return static_cast<int>(exit); }

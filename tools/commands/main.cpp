@@ -64,9 +64,10 @@ void print_usage() {
 }
 
 const Command& command_of(std::string_view word) {
-  for (const Command& command : kCommands) {
+  for (const Command& command : kCommands)
     if (command.name == word) return command;
-  }
+  for (const Command& command : kPackageCommands)
+    if (command.name == word) return command;
   throw_unknown_command(word);
 }
 

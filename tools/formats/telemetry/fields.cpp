@@ -160,11 +160,10 @@ std::vector<const Json*> checked_values(const Json& record) {
 void check_version(const Json& version) {
   const std::int64_t expected = telemetry_fields().version;
   if (!is_integer(version) || version.get<std::int64_t>() != expected)
-    reject_field(
-        "version", kVersionKey,
-        fmt::format("is {}; oomrec reads versions {} to 4, and version 1, which has no such "
-                    "key",
-                    shown(version), expected));
+    throw TelemetryProblem{
+        "version", fmt::format("Unsupported {}: {}; oomrec reads versions {} to 4, and version 1, "
+                               "which has no such key",
+                               kVersionKey, shown(version), expected)};
 }
 
 }  // namespace oomrec::tools::formats

@@ -1,8 +1,8 @@
 // The fields of a telemetry event, their rules, and their names in version 1.
 //
-// They are defined in tools/python/oomrec/gpumemprof/telemetry_fields.json, which the Python
-// package's reader uses, too. This file implements the vocabulary of that table, such as "integer
-// or null".
+// They are defined in tools/python/oomrec/gpumemprof/telemetry_fields.json, by which the Python
+// package checks the events that a program makes. This file implements the vocabulary of that
+// table, such as "integer or null".
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace oomrec::tools::formats {
 
-// Why a record is rejected. `reason` is one word, the same in both readers.
+// Why a record is rejected. `reason` is one word.
 class TelemetryProblem : public std::invalid_argument {
  public:
   TelemetryProblem(std::string reason, const std::string& message)

@@ -78,13 +78,19 @@ std::vector<Json> rows_of_timeline(const Json& timeline) {
 
 // The records in a document: its elements, a list under a known key, the rows of a time line, or
 // the document itself.
-FileRecords document(Json all) {
+FileRecords document(Json all, const std::optional<std::string>& events_key) {
   const auto rows = [](Json& list) {
     return FileRecords{std::vector<Json>(std::make_move_iterator(list.begin()),
                                          std::make_move_iterator(list.end()))};
   };
   if (all.is_array()) return rows(all);
-  for (const std::string_view key : {"events", "function_calls"})
+  if (events_key) {
+    if (member(all, *events_key).is_array()) return rows(all[*events_key]);
+    throw TelemetryProblem{
+        "no_events",
+        fmt::format("Top-level key '{}' must contain a list of events", clip(*events_key, 60))};
+  }
+  for (const std::string_view key : {"events", "telemetry_events", "function_calls"})
     if (member(all, key).is_array()) return rows(all[key]);
   if (member(all, "timestamps").is_array()) return {rows_of_timeline(all), true};
   bool is_record = all.contains(kVersionKey) || call_of(all);
@@ -186,7 +192,7 @@ FileRecords table(std::string_view text) {
   return records;
 }
 
-FileRecords read_records(std::string contents) {
+FileRecords read_records(std::string contents, const std::optional<std::string>& events_key) {
   decode(contents);
   std::string_view text = contents;
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
@@ -195,7 +201,7 @@ FileRecords read_records(std::string contents) {
   if (text[0] != '[' && text[0] != '{') return table(text);
   JsonBudget budget;
   Json all = parsed_json(text, budget);
-  if (!all.is_discarded()) return document(std::move(all));
+  if (!all.is_discarded()) return document(std::move(all), events_key);
   if (text[0] == '{') return lines_of_json(text);
   throw TelemetryProblem{"json", "it starts like JSON, but is not valid JSON"};
 }
@@ -204,9 +210,9 @@ constexpr std::size_t kMostRecords = std::size_t{1} << 19;
 
 }  // namespace
 
-FileRecords records_of(std::string contents) {
+FileRecords records_of(std::string contents, const std::optional<std::string>& events_key) {
   try {
-    FileRecords records = read_records(std::move(contents));
+    FileRecords records = read_records(std::move(contents), events_key);
     if (records.rows.size() > kMostRecords)
       throw TelemetryProblem{"size", fmt::format("it has more than {} records", kMostRecords)};
     return records;

@@ -17,30 +17,14 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 
-std::string contents(const fs::path& file) {
-  std::error_code error;
-  if (!fs::exists(file, error)) throw UnreadTelemetry{file, "file", "there is no such file"};
-  try {
-    return read_foreign_file(ForeignPath::named(file), kMostBytes);
-  } catch (const std::runtime_error& problem) {
-    throw UnreadTelemetry{file, "file", fmt::format("it {}", problem.what())};
-  }
-}
-
-FileRecords records_in(const fs::path& file) {
-  try {
-    return records_of(contents(file));
-  } catch (const TelemetryProblem& problem) {
-    throw UnreadTelemetry{file, problem.reason(), problem.what()};
-  }
-}
-
-void add(const Json& record, LoadedTelemetry& loaded) {
+void add(const Json& record, const TelemetryOptions& options, LoadedTelemetry& loaded) {
   if (auto call = call_of(record)) {
     loaded.calls.push_back(*std::move(call));
     loaded.kind = "calls";
     return;
   }
+  if (!options.version_1 && record.is_object() && !record.contains(kVersionKey))
+    throw TelemetryProblem{"version", "schema_version is missing"};
   loaded.events.push_back(event_of(record));
   if (is_memory_snapshot(record)) loaded.kind = "snapshots";
 }
@@ -53,8 +37,18 @@ UnreadTelemetry::UnreadTelemetry(const fs::path& file, std::string reason, const
             "Give a telemetry file (JSON, JSON lines, CSV), a bundle or a recording."),
       reason_(std::move(reason)) {}
 
-LoadedTelemetry load_telemetry(const fs::path& file) {
-  FileRecords records = records_in(file);
+std::string telemetry_text(const fs::path& file) {
+  std::error_code error;
+  if (!fs::exists(file, error)) throw TelemetryProblem{"file", "there is no such file"};
+  try {
+    return read_foreign_file(ForeignPath::named(file), kMostBytes);
+  } catch (const std::runtime_error& problem) {
+    throw TelemetryProblem{"file", fmt::format("it {}", problem.what())};
+  }
+}
+
+LoadedTelemetry telemetry_in(std::string text, const TelemetryOptions& options) {
+  FileRecords records = records_of(std::move(text), options.events_key);
   LoadedTelemetry loaded;
   if (records.is_timeline) loaded.kind = "timeline";
   bool cut = records.cut, has_no_size = false;
@@ -62,13 +56,13 @@ LoadedTelemetry load_telemetry(const fs::path& file) {
     const bool is_last = &row == &records.rows.back();
     const std::size_t events = loaded.events.size();
     try {
-      add(row, loaded);
+      add(row, options, loaded);
     } catch (const TelemetryProblem& problem) {
       cut = records.may_be_cut && is_last;
       if (cut) break;
       const std::size_t number = static_cast<std::size_t>(&row - records.rows.data()) + 1;
-      throw UnreadTelemetry{file, problem.reason(),
-                            fmt::format("record {}: {}", number, problem.what())};
+      throw TelemetryProblem{problem.reason(),
+                             fmt::format("record {}: {}", number, problem.what())};
     }
     if (loaded.events.size() > events && !row.contains(kVersionKey) && !has_size(row))
       has_no_size = true;
@@ -82,11 +76,20 @@ LoadedTelemetry load_telemetry(const fs::path& file) {
   else if (records.may_be_cut)
     note("may_be_cut");
   if (has_no_size) note("no_size");
-  std::stable_sort(loaded.events.begin(), loaded.events.end(),
-                   [](const TelemetryEvent& a, const TelemetryEvent& b) {
-                     return a.timestamp_ns < b.timestamp_ns;
-                   });
   return loaded;
+}
+
+LoadedTelemetry load_telemetry(const fs::path& file) {
+  try {
+    LoadedTelemetry loaded = telemetry_in(telemetry_text(file));
+    std::stable_sort(loaded.events.begin(), loaded.events.end(),
+                     [](const TelemetryEvent& a, const TelemetryEvent& b) {
+                       return a.timestamp_ns < b.timestamp_ns;
+                     });
+    return loaded;
+  } catch (const TelemetryProblem& problem) {
+    throw UnreadTelemetry{file, problem.reason(), problem.what()};
+  }
 }
 
 }  // namespace oomrec::tools::formats

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@
 namespace oomrec::tools::formats {
 
 struct LoadedTelemetry {
-  std::string kind = "telemetry";      // or "snapshots", "calls", "timeline"
-  std::vector<TelemetryEvent> events;  // sorted by time
+  std::string kind = "telemetry";  // or "snapshots", "calls", "timeline"
+  std::vector<TelemetryEvent> events;
   std::vector<FunctionCall> calls;
   std::vector<std::string> notes;  // for the user, from the table's notes
 };
@@ -30,7 +31,19 @@ class UnreadTelemetry : public Error {
   std::string reason_;
 };
 
-// Throws UnreadTelemetry, which names the first invalid record and the reason.
+// Where a file's records are, and which of them are read.
+struct TelemetryOptions {
+  std::optional<std::string> events_key;  // of the list in a JSON object
+  bool version_1 = true;                  // false: a record without schema_version is invalid
+};
+
+// In the order of the text. Throws TelemetryProblem, which names the first invalid record.
+LoadedTelemetry telemetry_in(std::string text, const TelemetryOptions& options = {});
+
+// The contents of a file. Throws TelemetryProblem.
+std::string telemetry_text(const std::filesystem::path& file);
+
+// Sorted by time. Throws UnreadTelemetry, which names the first invalid record and the reason.
 LoadedTelemetry load_telemetry(const std::filesystem::path& file);
 
 }  // namespace oomrec::tools::formats

@@ -12,11 +12,15 @@ if TYPE_CHECKING:
 
 
 def run(
-    *words: str, timeout_s: float, variables: Mapping[str, str] = MappingProxyType({})
+    *words: str,
+    timeout_s: float | None,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    stdin: bytes = b"",
 ) -> CompletedProcess[bytes] | None:
     """Its exit code and stdout; None if it is not found or does not end in time.
 
     It runs without the recorder, with `variables` in its environment, and its stderr is discarded.
+    `timeout_s` None: it may take any time.
     """
     import subprocess  # imported here: it takes 10 ms, and most programs do not need it
 
@@ -27,7 +31,7 @@ def run(
         return subprocess.run(
             [program, *words],
             env={**unrecorded_environment(), **variables},
-            stdin=subprocess.DEVNULL,
+            input=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=timeout_s,

@@ -14,17 +14,26 @@ from typing import Any, Iterator
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-def read_named(path: str | os.PathLike[str], most_bytes: int) -> bytes:
-    """The contents of a file that the user named, maybe by a link.
-
-    Raises OSError, or ValueError with the end of a sentence: "is not a file", "is larger than 64 MiB".
-    """
-    return _read(os.open(path, _FLAGS), most_bytes)
-
-
 def read_in(bundle: str, name: str, most_bytes: int) -> bytes:
-    """The contents of a bundle's file, which must lie in the bundle: a link is an OSError."""
-    return _read(_descriptor_in(bundle, name), most_bytes)
+    """The contents of a bundle's file, which must lie in the bundle.
+
+    Raises OSError, as for a link, or ValueError with the end of a sentence: "is not a file", "is larger than
+    64 MiB".
+    """
+    descriptor = _descriptor_in(bundle, name)
+    size = _size_of(descriptor)
+    with open(descriptor, "rb", buffering=0) as file:
+        parts = []
+        left = most_bytes + 1
+        while left and size <= most_bytes:  # it may grow meanwhile
+            part = file.read(min(left, max(size, 1) + 1))
+            if not part:
+                break
+            parts.append(part)
+            left -= len(part)
+        if size > most_bytes or not left:
+            raise ValueError(f"is larger than {most_bytes >> 20} MiB")
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def open_in(bundle: str, name: str) -> Any:
@@ -64,19 +73,3 @@ def _size_of(descriptor: int) -> int:
         return status.st_size
     os.close(descriptor)
     raise ValueError("is not a file")
-
-
-def _read(descriptor: int, most_bytes: int) -> bytes:
-    size = _size_of(descriptor)
-    with open(descriptor, "rb", buffering=0) as file:
-        parts = []
-        left = most_bytes + 1
-        while left and size <= most_bytes:  # it may grow meanwhile
-            part = file.read(min(left, max(size, 1) + 1))
-            if not part:
-                break
-            parts.append(part)
-            left -= len(part)
-        if size > most_bytes or not left:
-            raise ValueError(f"is larger than {most_bytes >> 20} MiB")
-        return parts[0] if len(parts) == 1 else b"".join(parts)

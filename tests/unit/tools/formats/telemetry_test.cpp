@@ -1,5 +1,5 @@
-// Telemetry: strict version 2, conversion of version 1, file formats, ranks. tests/telemetry_corpus
-// has more files, with their results.
+// Telemetry: strict version 2, files that grow, ranks. tests/telemetry_corpus has the formats of
+// files and the other versions.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -11,6 +11,7 @@
 #include "tools/base/csv.h"
 #include "tools/base/error.h"
 #include "tools/formats/telemetry/event.h"
+#include "tools/formats/telemetry/fields.h"
 #include "tools/formats/telemetry/load.h"
 #include "tools/formats/telemetry/record_file.h"
 
@@ -182,79 +183,29 @@ TEST_CASE("other versions are errors; a record without one is version 1") {
   CHECK(problem_of(formats::event_json(event)) == "");
 }
 
-TEST_CASE("the conversion of version 1 keeps its values") {
-  const formats::TelemetryEvent event = formats::event_of({{"timestamp", 12.5},
-                                                           {"type", "peak"},
-                                                           {"device", "cuda:3"},
-                                                           {"memory_allocated", 101},
-                                                           {"memory_reserved", 211},
-                                                           {"memory_change", -5},
-                                                           {"metadata_step", 7},
-                                                           {"metadata", {{"mode", "exact"}}}});
-  CHECK(event.event_type == "peak");
-  CHECK(event.device_id == 3);
-  CHECK(event.reserved_bytes == 211);
-  CHECK(event.change_bytes == -5);
-  CHECK(event.metadata == Json{{"mode", "exact"}, {"step", 7}});
+TEST_CASE("events are sorted by time only if they are loaded from a file") {
+  const std::string text = R"([{"timestamp": 2, "allocated": 5}, {"timestamp": 1}])";
+  CHECK(formats::telemetry_in(text).events[0].timestamp_ns == 2'000'000'000);
+  CHECK(formats::load_telemetry(File{"a.json", text}.path()).events[0].timestamp_ns ==
+        1'000'000'000);
+  CHECK_THROWS_AS(formats::load_telemetry("/nowhere"), formats::UnreadTelemetry);
 }
 
-TEST_CASE("a file may be an array, lines, a table, or rows of other tools") {
-  const Json event = whole_event();
-  const auto events_in = [](const char* name, const std::string& text) {
-    return formats::load_telemetry(File{name, text}.path()).events;
-  };
-  const auto check_one = [&](const std::vector<formats::TelemetryEvent>& events) {
-    REQUIRE(events.size() == 1);
-    CHECK(formats::event_json(events[0]) == event);
-  };
-  check_one(events_in("a.json", Json::array({event}).dump()));
-  check_one(events_in("a.json", Json{{"events", Json::array({event})}}.dump(2)));
-  check_one(events_in("a.json", event.dump()));
-  CHECK(events_in("a.jsonl", event.dump() + "\n" + event.dump() + "\n").size() == 2);
-  CHECK(events_in("a.json", "[]").empty());
-  CHECK_THROWS_AS(events_in("a.json", ""), Error);
-  const auto timeline =
-      events_in("t.json", R"({"timestamps": [1, 2], "allocated": [5, 6], "reserved": [7, 8]})");
-  REQUIRE(timeline.size() == 2);
-  CHECK(timeline[1].allocated_bytes == 6);
-  CHECK(timeline[1].reserved_bytes == 8);
-  const auto rows = events_in("m.csv",
-                              "timestamp,memory_used_mb,memory_total_mb,memory_percent,gpu_id\r\n"
-                              "1.5,2.5,10.0,25.0,-1\r\n");
-  REQUIRE(rows.size() == 1);
-  CHECK(rows[0].used_bytes == 2621440);
-  CHECK(rows[0].total_bytes == 10485760);
-  const auto calls = formats::load_telemetry(
-      File{"c.json", R"([{"name": "f", "start_time": 1, "end_time": 2, "duration": 1,
-                          "memory_start_mb": 1, "memory_end_mb": 3, "memory_peak_mb": 4}])"}
-          .path());
+TEST_CASE("a list may be under any key, and version 1 may be rejected") {
+  const std::string text = R"({"samples": [{"timestamp": 2, "allocated": 5}]})";
+  CHECK(formats::telemetry_in(text, {.events_key = "samples"}).events.size() == 1);
+  CHECK_THROWS_AS(formats::telemetry_in(text, {.events_key = "events"}), formats::TelemetryProblem);
+  CHECK_THROWS_AS(formats::telemetry_in(text, {.events_key = "samples", .version_1 = false}),
+                  formats::TelemetryProblem);
+}
+
+TEST_CASE("rows of function calls are read as such") {
+  const auto calls = formats::telemetry_in(
+      R"([{"name": "f", "start_time": 1, "end_time": 2, "duration": 1,
+           "memory_start_mb": 1, "memory_end_mb": 3, "memory_peak_mb": 4}])");
   CHECK(calls.kind == "calls");
   REQUIRE(calls.calls.size() == 1);
   CHECK(calls.calls[0].peak_mb == 4);
-}
-
-TEST_CASE("an incomplete last line is skipped with a note; any other is an error") {
-  const std::string line = whole_event().dump() + "\n";
-  const formats::LoadedTelemetry torn =
-      formats::load_telemetry(File{"a.jsonl", line + line + line.substr(0, 40)}.path());
-  REQUIRE(torn.notes.size() == 1);
-  CHECK(torn.notes[0].find("cut off") != std::string::npos);
-  CHECK(torn.events.size() == 2);
-  CHECK(formats::load_telemetry(File{"a.jsonl", line}.path()).notes.empty());
-  const auto reason_of = [](const char* name, const std::string& text) -> std::string {
-    try {
-      formats::load_telemetry(File{name, text}.path());
-    } catch (const formats::UnreadTelemetry& problem) {
-      return problem.reason();
-    }
-    return "";
-  };
-  CHECK(reason_of("a.jsonl", line + "{]\n" + line) == "json");
-  CHECK(reason_of("a.json", "[{\"timestamp\": 1}") == "json");
-  CHECK(reason_of("a.json", "[{\"host\": 1}]") == "missing");
-  CHECK(reason_of("a.csv", "just text") == "table");
-  CHECK(reason_of("a.csv", "a,b\n1\n") == "cells");
-  CHECK_THROWS_AS(formats::load_telemetry("/nowhere"), Error);
 }
 
 TEST_CASE("a file of records is valid after every record") {

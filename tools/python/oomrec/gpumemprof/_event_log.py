@@ -12,7 +12,7 @@ from collections import deque
 from typing import Any, Callable
 
 from ._events import ALERT_TYPES, TrackingEvent, as_telemetry, selected, timeline
-from .telemetry import write_telemetry_events
+from .telemetry import SCHEMA_VERSION_V2, write_telemetry_events
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +56,18 @@ class EventLog:
         1970), `allocated` and `reserved` (bytes), of equal length. ValueError: no interval above 0."""
         return timeline(self.events, interval)
 
-    def export_events(self, filename: str | os.PathLike[str], format: str = "csv") -> None:
-        """Writes the events as TelemetryEvent version 2: "csv" or "json", else ValueError."""
+    def export_events(
+        self,
+        filename: str | os.PathLike[str],
+        format: str = "csv",
+        schema_version: int = SCHEMA_VERSION_V2,
+    ) -> None:
+        """Writes the events as telemetry, `format` "csv" or "json", else ValueError.
+
+        `schema_version`: 2, or 3 or 4 for Stormlog.
+        """
         records = as_telemetry(self.events, self.collector_capabilities, self._interval_ms())
-        write_telemetry_events(filename, records, format)
+        write_telemetry_events(filename, records, format, schema_version)
 
     def _interval_ms(self) -> int:
         return int(round(self.sampling_interval * 1000))

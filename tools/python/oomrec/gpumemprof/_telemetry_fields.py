@@ -1,26 +1,24 @@
-"""The fields of a telemetry event, their rules, and their names in version 1.
+"""The fields of a telemetry event and their rules, for events that a program makes.
 
-The table is telemetry_fields.json, which the command `oomrec` uses, too. This module implements its rules:
-what "integer or null" accepts.
+The table is telemetry_fields.json, which the command `oomrec` uses, too. The command reads files and other
+versions; this module only checks values of version 2, which need not have a form in JSON.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import pkgutil
 import reprlib
 from decimal import Decimal
 from typing import Any, Callable, Mapping, NamedTuple, Optional
 
-MIB = 1024 * 1024
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = 60
-ASCII_BLANKS = " \t\n\r\v\f"
+_BLANKS = " \t\n\r\v\f"  # of ASCII
 
 
 class TelemetryProblem(ValueError):
-    """Why a file or a record is rejected. `reason` is one word, the same in both readers."""
+    """Why a file or a record is rejected. `reason` is one word, the same as the command's."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -34,16 +32,6 @@ Rule = Callable[[Any], Optional[str]]
 def is_integer(value: object) -> bool:
     """Whether `value` is an integer of 64 bits, and not a bool."""
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
-
-
-def is_number(value: object) -> bool:
-    """Whether `value` is an integer or a finite float, and not a bool."""
-    return is_integer(value) or (isinstance(value, float) and math.isfinite(value))
-
-
-def is_blank(text: str) -> bool:
-    """Whether `text` is empty or has only ASCII blanks."""
-    return not text.strip(ASCII_BLANKS)
 
 
 def shown(value: object) -> str:
@@ -70,7 +58,7 @@ def _rule(kind: str, least: int | None) -> Rule:
     def text(value: Any) -> str | None:
         if not isinstance(value, str):
             return None if value is None and null else "type"
-        return "value" if base == "text" and is_blank(value) else None
+        return "value" if base == "text" and not value.strip(_BLANKS) else None
 
     def dictionary(value: Any) -> str | None:
         return None if isinstance(value, dict) else "type"
@@ -87,14 +75,6 @@ class Field(NamedTuple):
     optional: bool
     least: int | None
     rule: Rule
-    # For a record of version 1: its names in the order to try, and how to read each; then names in the
-    # record's metadata; then defaults.
-    version_1: Mapping[str, str]
-    in_metadata: Mapping[str, str]
-    default: Any
-    default_beside: Mapping[str, Any]
-    default_as: str | None
-    default_difference: tuple[str, ...]
 
     @property
     def wanted(self) -> str:
@@ -112,35 +92,18 @@ def _field(row: Mapping[str, Any]) -> Field:
         optional=row.get("optional", False),
         least=row.get("least"),
         rule=_rule(row["is"], row.get("least")),
-        version_1=row.get("version_1", {}),
-        in_metadata=row.get("in_metadata", {}),
-        default=row.get("default"),
-        default_beside=row.get("default_beside", {}),
-        default_as=row.get("default_as"),
-        default_difference=tuple(row.get("default_difference", ())),
     )
 
 
 _table = json.loads(pkgutil.get_data(__package__, "telemetry_fields.json") or b"")
 
 VERSION: int = _table["schema_version"]
-LATER_VERSIONS: dict[str, Any] = _table["later_versions"]
+# Versions that the command reads as version 2.
+LATER_VERSIONS = {int(version) for version in _table["later_versions"] if version.isdigit()}
 FIELDS: dict[str, Field] = {row["key"]: _field(row) for row in _table["fields"]}
 # Pairs of fields: in AT_MOST the first must not exceed the second, in LESS_THAN it must be less.
 AT_MOST: list[tuple[str, str]] = [(part, whole) for part, whole in _table["at_most"]]
 LESS_THAN: list[tuple[str, str]] = [(rank, world) for rank, world in _table["less_than"]]
-DEVICES: dict[str, Any] = _table["devices"]
-COLLECTORS: dict[str, Any] = _table["collectors"]
-# A reader's warnings about a file that it can read.
-NOTES: dict[str, str] = _table["notes"]
-# Columns of a CSV file whose cells are always texts, even if they look like numbers.
-TEXT_COLUMNS = {
-    name
-    for field in FIELDS.values()
-    for name, kind in field.version_1.items()
-    if kind.split(" or ")[0] in ("text", "any text")
-}
-
 
 _KNOWN = {"schema_version", *FIELDS}
 _REQUIRED = {"schema_version", *(field.key for field in FIELDS.values() if not field.optional)}
