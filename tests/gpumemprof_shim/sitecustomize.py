@@ -1,4 +1,5 @@
-"""Runs the published package's own tests against oomrec: `import gpumemprof` and `import tfmemprof` get ours.
+"""Runs the published packages' own tests against oomrec: `import gpumemprof`, `import tfmemprof` and, as it is
+called today, `import stormlog` get ours.
 
 With this directory on PYTHONPATH, Python imports this module at its start, also in the programs that the tests
 start. Two kinds of help let a test reach our code at all:
@@ -16,10 +17,16 @@ import functools
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 from types import ModuleType, SimpleNamespace
 
-PACKAGES = ("gpumemprof", "tfmemprof")
+PACKAGES = {
+    "gpumemprof": "oomrec.gpumemprof",
+    "tfmemprof": "oomrec.tfmemprof",
+    "stormlog": "oomrec.gpumemprof",
+    "stormlog.tensorflow": "oomrec.tfmemprof",
+}
 # What the import system sets in a module.
 DESCRIPTION = ("__spec__", "__loader__", "__package__", "__path__")
 
@@ -45,22 +52,35 @@ def stand_in(module):
     return getattr_of_module
 
 
+def ours(name):
+    """The name of our module for a published one, which need not exist; None: it is none of theirs."""
+    package = name
+    while package and package not in PACKAGES:
+        package = package.rpartition(".")[0]
+    return PACKAGES[package] + name[len(package) :] if package else None
+
+
+def exists(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # of its parent
+        return False
+
+
 class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds oomrec's module for each name of the published packages."""
 
     def find_spec(self, name, path=None, target=None):
-        package, _, module = name.partition(".")
-        if package not in PACKAGES or "." in module:
+        module = ours(name)
+        parent = name.rpartition(".")[0]
+        if module is None or (parent and parent not in PACKAGES and exists(ours(parent))):
             return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=not module)
+        is_package = name in PACKAGES or not exists(module)  # a stand-in may have any module
+        return importlib.machinery.ModuleSpec(name, self, is_package=is_package)
 
     def create_module(self, spec):
-        try:
-            module = importlib.import_module(f"oomrec.{spec.name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"oomrec.{spec.name}":
-                raise
-            module = ModuleType(spec.name)
+        name = ours(spec.name)
+        module = importlib.import_module(name) if exists(name) else ModuleType(spec.name)
         self._own = {name: vars(module)[name] for name in DESCRIPTION if name in vars(module)}
         return module
 

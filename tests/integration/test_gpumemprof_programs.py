@@ -38,6 +38,15 @@ def with_import_changed(text: str) -> str:
         "import gpumemprof.tracker\nMemoryTracker = gpumemprof.tracker.MemoryTracker",
         "import gpumemprof.tracker as other\nMemoryTracker = other.MemoryTracker",
         "if True:\n    from tfmemprof import MemoryTracker",
+        "from stormlog import MemoryTracker",
+        "from stormlog.tracker import MemoryTracker",
+        "import stormlog\nMemoryTracker = stormlog.MemoryTracker",
+        "import stormlog as other\nMemoryTracker = other.tracker.MemoryTracker",
+        "import stormlog.tracker\nMemoryTracker = stormlog.tracker.MemoryTracker",
+        "import stormlog.tracker as other\nMemoryTracker = other.MemoryTracker",
+        "from stormlog.tensorflow import MemoryTracker",
+        "from stormlog.tensorflow.tracker import MemoryTracker",
+        "import stormlog.tensorflow as other\nMemoryTracker = other.MemoryTracker",
     ],
 )
 def test_every_kind_of_import_is_changed(line):
