@@ -103,9 +103,11 @@ inline constexpr Command kCommands[] = {
      "print a completion script for bash, zsh or fish"},
 };
 
-// For the Python package, which comes with the command: neither listed nor a contract.
-inline constexpr Command kPackageCommands[] = {
+// For the Python package and the shells' scripts, which come with the command: neither listed nor a
+// contract.
+inline constexpr Command kUnlistedCommands[] = {
     {Group::other, "__telemetry", telemetry_command, "read a telemetry file"},
+    {Group::other, "__complete", complete_command, "complete a command line"},
 };
 
 constexpr int code(Exit exit) { return static_cast<int>(exit); }

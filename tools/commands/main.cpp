@@ -66,7 +66,7 @@ void print_usage() {
 const Command& command_of(std::string_view word) {
   for (const Command& command : kCommands)
     if (command.name == word) return command;
-  for (const Command& command : kPackageCommands)
+  for (const Command& command : kUnlistedCommands)
     if (command.name == word) return command;
   throw_unknown_command(word);
 }
@@ -81,7 +81,6 @@ int dispatch(Words words, std::string& name) {
     fmt::print("oomrec {}\n", OOMREC_VERSION);
     return code(Exit::shown);
   }
-  if (words[0] == "__complete") return complete_command({words.begin() + 1, words.end()});
   if (words[0] == "help") words = {words[1], "--help"};
   const Command& command = command_of(words[0]);
   name = fmt::format("oomrec {}", command.name);
