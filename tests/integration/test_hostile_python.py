@@ -49,6 +49,15 @@ def test_hostile_telemetry(load, tmp_path):
     assert load(file) == "TelemetryProblem: it has more than 4194304 cells"
 
 
+@pytest.mark.parametrize("count", [196_000, 197_000])
+def test_many_small_events_are_bounded(load, tmp_path, count):
+    """An event counts 4 KiB of the 768 MiB that a small file may take."""
+    file = tmp_path / "hostile"
+    file.write_bytes(b"\n".join(b'{"timestamp":%d}' % number for number in range(count)))
+    too_many = f"TelemetryProblem: it has {count} events, too many for its size"
+    assert load(file) == (f"{count} events" if count < 196_608 else too_many)
+
+
 def test_telemetry_of_three_hours_is_read(load, tmp_path):
     """Ordinary events, however many: 66 MB."""
     event = (

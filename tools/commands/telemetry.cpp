@@ -37,15 +37,21 @@ int telemetry_command(const Words& words) {
                       kExamples};
   std::string file, events_key;
   bool no_version_1 = false;
+  unsigned most_events = 0;
   arguments.positional("FILE", file, "a file of telemetry; -: stdin");
   arguments.option("--events-key", "KEY", events_key, "the list in a JSON object (events)");
   arguments.flag("--no-version-1", no_version_1, "reject records without schema_version");
+  arguments.option("--most-events", "N", most_events,
+                   "reject a file with more events (any number)");
   if (!arguments.parse(words)) return code(Exit::shown);
 
   formats::TelemetryOptions options{{}, !no_version_1};
   if (arguments.given("--events-key")) options.events_key = events_key;
   try {
     const formats::LoadedTelemetry loaded = read(file, options);
+    if (arguments.given("--most-events") && loaded.events.size() > most_events)
+      throw formats::TelemetryProblem{
+          "size", fmt::format("it has {} events, too many for its size", loaded.events.size())};
     fmt::print("{}\n", json_text({{"notes", loaded.notes}}));
     for (const formats::TelemetryEvent& event : loaded.events)
       fmt::print("{}\n", json_text(formats::event_json(event)));

@@ -66,6 +66,7 @@ _COUNTER_CAPABILITY_FIELDS = {
 }
 _BACKENDS = ("cuda", "rocm", "mps", "tensorflow", "jax", "cpu")
 _UNKNOWN_COLLECTOR = "legacy.unknown"
+_EVENT_BYTES = 4096  # of memory, at most
 # Writers put an apostrophe before a cell that a spreadsheet would take for a formula.
 _FORMULA = re.compile(r"'*[=+\-@\t]")
 
@@ -101,9 +102,12 @@ class TelemetryEventV2:
         validate_telemetry_record(telemetry_event_to_dict(self))
 
 
+_NAMES = tuple(each.name for each in fields(TelemetryEventV2))
+
+
 def telemetry_event_to_dict(event: TelemetryEventV2) -> dict[str, Any]:
     """The record of an event, with all its fields."""
-    record = {each.name: getattr(event, each.name) for each in fields(event)}
+    record = {name: getattr(event, name) for name in _NAMES}
     if isinstance(event.metadata, dict):
         record["metadata"] = dict(event.metadata)
     return record
@@ -171,8 +175,10 @@ def load_telemetry_events(
     warning. Raises ValueError, which names the first record that cannot be read, or OSError. A file of more
     than 1 GiB is not read, nor one whose texts would need many times its size in memory, as no events do.
     """
-    os.stat(path)  # raises OSError: there is no such file
-    words = [] if permissive_legacy else ["--no-version-1"]
+    size = os.stat(path).st_size  # raises OSError: there is no such file
+    # Ordinary events take up to 14 times their size in the file; a hostile file's need not.
+    words = [f"--most-events={max(768 << 20, 14 * size) // _EVENT_BYTES}"]
+    words += [] if permissive_legacy else ["--no-version-1"]
     words += [] if events_key is None else [f"--events-key={events_key}"]
     events, notes = _read([*words, os.path.abspath(os.fsdecode(path))])
     for note in notes:
@@ -211,7 +217,8 @@ def _read(words: list[str], text: bytes = b"") -> tuple[list[TelemetryEventV2], 
 def _checked(record: dict[str, Any]) -> TelemetryEventV2:
     """The event of a record that the command has checked."""
     event = object.__new__(TelemetryEventV2)
-    vars(event).update(record)
+    # With the same texts as keys in all events: each record has its own.
+    vars(event).update(zip(_NAMES, map(record.__getitem__, _NAMES)))
     return event
 
 
