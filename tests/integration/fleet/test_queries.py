@@ -277,7 +277,7 @@ def test_sql_has_only_what_spark_has_too():
     names = sorted(
         path.stem for path in (_queries.Path(_queries.__file__).parent / "sql").glob("*.sql")
     )
-    assert len(names) == 9
+    assert len(names) == 10
     for name in names:
         text = _queries.sql(name)
         assert not re.search(
