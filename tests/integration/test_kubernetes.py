@@ -338,6 +338,7 @@ def test_a_silent_client_does_not_hold_up_others_and_a_new_certificate_counts(se
 PROGRAM = "held = []\nwhile True: held.append(bytearray(1 << 20))"
 
 
+@pytest.mark.needs_cgroup_write
 @pytest.mark.needs_pid_namespace
 def test_a_patched_pods_death_arrives_in_the_store(admit, build_dir, library, cgroup, tmp_path):
     """The kernel kills the program at its limit; the sidecar is in another pid namespace and cgroup."""
