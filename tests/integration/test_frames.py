@@ -26,13 +26,13 @@ void codec_start(size_t bytes) {
 """
 PROGRAM = """
 import ctypes
-codec = ctypes.CDLL("./{folder}/libcodec.so")
-codec.codec_decode.argtypes = codec.codec_start.argtypes = [ctypes.c_size_t]
+codec, locked = (load("./{folder}/libcodec.so") for load in (ctypes.CDLL, ctypes.PyDLL))
+codec.codec_decode.argtypes = locked.codec_start.argtypes = [ctypes.c_size_t]
 def load_shard():
     codec.codec_decode(20 << 20)
 def main():
     load_shard()
-    codec.codec_start(30 << 20)
+    locked.codec_start(30 << 20)
     kept = bytearray(10 << 20)
     bytearray(1 << 46)
 main()
@@ -84,7 +84,7 @@ def test_a_tree_of_lines_of_functions_and_of_both(oomrec, bundle):
     assert python["bytes"] == native["bytes"] == both["bytes"] > 60 * MIB
     by_largest = [child["function"] for child in python["children"][:3]]
     assert by_largest == ["keep", "load_shard", "main"], python
-    # The library's thread has no line of Python: its functions stay.
+    # No line of Python waits for the library's thread (main holds the lock): its functions stay.
     [keep] = named(python, "keep")
     assert take_up(keep["bytes"], 30 * MIB) and [node["function"] for node in keep["children"]] == [
         "pool"
