@@ -125,16 +125,12 @@ WaitingThread find_waiting(InHook hook) noexcept {
   return found;
 }
 
-bool still_waits(InHook hook, const WaitingThread& waiting) noexcept {
-  Frame now{};
-  return innermost_of_waiting(hook, waiting.state, now) && now == waiting.innermost;
-}
-
 // What was found last, for the requests that follow at once. Under the lock.
 constexpr std::size_t kMostWords = 48;
 struct Last {
-  WaitingThread waiting;
-  std::uint64_t words[kMostWords];
+  std::uint64_t state;
+  Frame frames[kMostWords];
+  std::uint64_t words[kMostWords];  // of these; 0: not shown
   std::size_t count;
   std::uint32_t era;
   // What searches may still take of the time, and when that was so.
@@ -144,9 +140,18 @@ struct Last {
 constinit Last g_last{};
 constinit system::Mutex g_lock;
 
-// A tenth of the time, and bursts.
+// Whether the thread still waits, called from the same lines.
+bool still_waits(InHook hook) noexcept {
+  Frame now{};
+  if (!innermost_of_waiting(hook, g_last.state, now) || now != g_last.frames[0]) return false;
+  for (std::size_t i = 1; i < g_last.count; ++i)
+    if (!read_frame(hook, g_last.frames[i].address, now) || now != g_last.frames[i]) return false;
+  return true;
+}
+
+// A fiftieth of the time, and bursts.
 bool may_search() noexcept {
-  constexpr std::uint64_t kShare = 10, kBurstNs = 2'000'000;
+  constexpr std::uint64_t kShare = 50, kBurstNs = 2'000'000;
   const std::uint64_t now = system::monotonic_ns();
   const std::uint64_t passed =
       std::min(now - std::exchange(g_last.time_ns, now), kShare * kBurstNs);
@@ -158,14 +163,16 @@ bool may_search() noexcept {
 void search(InHook hook) noexcept {
   g_last.count = 0;
   g_last.era = g_code_era.load(std::memory_order_acquire);
-  g_last.waiting = find_waiting(hook);
-  Frame frame = g_last.waiting.innermost;
-  bool more = g_last.waiting.state != 0;
+  const WaitingThread waiting = find_waiting(hook);
+  g_last.state = waiting.state;
+  Frame frame = waiting.innermost;
+  bool more = waiting.state != 0;
   while (more && g_last.count < kMostWords) {
-    if (const std::uint64_t word = word_of(hook, frame)) g_last.words[g_last.count++] = word;
+    g_last.words[g_last.count] = word_of(hook, frame);
+    g_last.frames[g_last.count++] = frame;
     more = read_python_frame(hook, frame.previous, frame);
   }
-  if (g_last.count != 0 && !still_waits(hook, g_last.waiting)) g_last.count = 0;
+  if (g_last.count != 0 && !still_waits(hook)) g_last.count = 0;
 }
 
 }  // namespace
@@ -184,11 +191,12 @@ std::size_t waiting_frames(InHook hook, std::span<std::uint64_t> words) noexcept
     search(hook);
     g_last.budget_ns -= static_cast<std::int64_t>(system::monotonic_ns() - began);
   } else if (g_last.era != g_code_era.load(std::memory_order_acquire) ||
-             (g_last.count != 0 && !still_waits(hook, g_last.waiting))) {
+             (g_last.count != 0 && !still_waits(hook))) {
     return 0;
   }
-  const std::size_t count = std::min(g_last.count, words.size());
-  std::copy_n(g_last.words, count, words.begin());
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < g_last.count && count < words.size(); ++i)
+    if (g_last.words[i] != 0) words[count++] = g_last.words[i];
   return count;
 }
 
