@@ -1,5 +1,7 @@
 #include "recorder/python/waiting.h"
 
+#include <sys/uio.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -7,6 +9,7 @@
 #include "common/session/view.h"
 #include "common/system/memory.h"
 #include "common/system/mutex.h"
+#include "common/system/syscalls.h"
 #include "common/text/own_code.h"
 #include "recorder/python/codes.h"
 #include "recorder/python/thread.h"
@@ -33,12 +36,18 @@ bool read(InHook hook, std::uint64_t address, T& out) noexcept {
   return address % alignof(T) == 0 && symbols::read_own_memory(hook, address, &out, sizeof out);
 }
 
+using FrameCopy = std::byte[128];
+
+Frame frame_in(const FrameCopy& copy, std::uint64_t address) noexcept {
+  const FrameCells cells = cells_of(g_interpreter.at, reinterpret_cast<std::uint64_t>(copy));
+  return {address, cells.previous, code_of(cells.code), cells.instruction, cells.role};
+}
+
 bool read_frame(InHook hook, std::uint64_t address, Frame& out) noexcept {
-  const PythonOffsets& at = g_interpreter.at;
-  std::byte copy[128];
-  if (at.frame_instruction + 8u > sizeof copy || !read(hook, address, copy)) return false;
-  const FrameCells cells = cells_of(at, reinterpret_cast<std::uint64_t>(copy));
-  out = {address, cells.previous, code_of(cells.code), cells.instruction, cells.role};
+  FrameCopy copy;
+  if (g_interpreter.at.frame_instruction + 8u > sizeof copy || !read(hook, address, copy))
+    return false;
+  out = frame_in(copy, address);
   return true;
 }
 
@@ -131,6 +140,7 @@ struct Last {
   std::uint64_t state;
   Frame frames[kMostWords];
   std::uint64_t words[kMostWords];  // of these; 0: not shown
+  FrameCopy copies[kMostWords];     // scratch
   std::size_t count;
   std::uint32_t era;
   // What searches may still take of the time, and when that was so.
@@ -144,8 +154,16 @@ constinit system::Mutex g_lock;
 bool still_waits(InHook hook) noexcept {
   Frame now{};
   if (!innermost_of_waiting(hook, g_last.state, now) || now != g_last.frames[0]) return false;
-  for (std::size_t i = 1; i < g_last.count; ++i)
-    if (!read_frame(hook, g_last.frames[i].address, now) || now != g_last.frames[i]) return false;
+  iovec to[kMostWords], from[kMostWords];
+  for (std::size_t i = 0; i < g_last.count; ++i) {
+    to[i] = {g_last.copies[i], sizeof(FrameCopy)};
+    from[i] = {reinterpret_cast<void*>(g_last.frames[i].address), sizeof(FrameCopy)};
+  }
+  const long bytes = system::call(SYS_process_vm_readv, system::call(SYS_getpid), to, g_last.count,
+                                  from, g_last.count, 0);
+  if (bytes != static_cast<long>(g_last.count * sizeof(FrameCopy))) return false;
+  for (std::size_t i = 0; i < g_last.count; ++i)
+    if (frame_in(g_last.copies[i], g_last.frames[i].address) != g_last.frames[i]) return false;
   return true;
 }
 
