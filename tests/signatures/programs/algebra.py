@@ -9,8 +9,8 @@ KNOWN = {}
 
 
 def expand(power):
-    x, y = sympy.symbols("x y")
-    return sympy.expand((x + y + power) ** 14)
+    x = sympy.Symbol(f"x{power}")
+    return [(x + n) * (x + power + n) for n in range(400)]
 
 
 def keep():
