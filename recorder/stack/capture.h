@@ -1,4 +1,4 @@
-// The parts of capture(), for tests and benchmarks.
+// The parts of capture(), for code_flow, tests and benchmarks.
 #pragma once
 
 #include "recorder/stack/modules.h"
