@@ -60,8 +60,15 @@ void DeathObserver::sample() {
   if (rose_at_last_) alone_ = false;
   rose_at_last_ = update();
   if (program_ != 0) levels_.sample(program_);
-  watch(levels_.cgroup());
+  follow_program();
   if (task_) task_();
+}
+
+void DeathObserver::follow_program() {
+  const MemoryCgroup cgroup = levels_.cgroup();
+  if (cgroup.directory.empty() || cgroup.directory == observation_.cgroup.directory) return;
+  watch(cgroup);
+  was_moved_ = true;
 }
 
 void DeathObserver::signal_forwarded(int signal, pid_t sender) {
@@ -115,6 +122,9 @@ DeathObservation DeathObserver::ended(int wait_status) {
   if (!WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != forwarded_signal_)
     observation_.sender = 0;
   observation_.levels = levels_.at_end(used_ ? &*used_ : nullptr);
+  // It may have been dying already when its new cgroup was read first.
+  const bool has_risen = cgroup_.kills != observation_.kills_before;
+  if (was_moved_ && !has_risen && !levels_.kills_before()) observation_.kills_before.reset();
   observation_.was_there = !levels_.cgroup().directory.empty();
   observation_.pressure = pressure_of(observation_.cgroup.directory);
   if (!before || !processes_) return observation_;  // the other processes are unknown

@@ -81,6 +81,7 @@ class DeathObserver {
  private:
   bool update();  // returns whether the cgroup's counter rose
   void set_initial_counts();
+  void follow_program();
 
   // A counter, and the sample before its latest rise.
   struct Counter {
@@ -104,6 +105,7 @@ class DeathObserver {
   std::array<std::uint64_t, 2> earlier_samples_ns_{};
   std::uint64_t last_reaped_ns_ = 0;
   int forwarded_signal_ = 0;
+  bool was_moved_ = false;  // the program, to the cgroup that is sampled now
 };
 
 }  // namespace oomrec::tools::deaths

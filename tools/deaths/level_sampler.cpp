@@ -36,7 +36,9 @@ void LevelSampler::sample(pid_t process) {
   limit::read_quick_health(outside, found, health, process);
   // It is about to end, or not running yet. Version 1 says of a zombie that it is in the root.
   if (health.rss_bytes == 0) return;
-  if (std::string_view{found.own} != cgroup_.own) kills_before_ = oom_kills_in(found.own);
+  const bool is_another = std::string_view{found.own} != cgroup_.own;
+  if (is_another) kills_at_first_ = oom_kills_in(found.own);
+  kills_before_ = is_another ? std::nullopt : kills_at_first_;
   cgroup_ = found;
   levels_.cgroup_limit_bytes = health.cgroup_limit_bytes;
   limit::read_available_memory(health);

@@ -32,12 +32,13 @@ class LevelSampler {
 
   // Where the last sample found the process, whatever its recording says: it may have been moved.
   MemoryCgroup cgroup() const { return {cgroup_.own, cgroup_.named}; }
-  // The kernel's kills in it when a sample first found the process there.
+  // The kernel's kills in it when a sample first found the process there. Empty until a later one
+  // has: a kill is counted before its process has ended.
   std::optional<std::uint64_t> kills_before() const { return kills_before_; }
 
  private:
   limit::CgroupDirectories cgroup_{};
-  std::optional<std::uint64_t> kills_before_;
+  std::optional<std::uint64_t> kills_at_first_, kills_before_;
   session::EndLevels levels_{};
   std::array<limit::StallCounters, 4> counters_{};  // of the last samples, newest first
 };
