@@ -110,23 +110,27 @@ TEST_CASE("another process that a sample finds dead") {
   }
 }
 
+// It is moved to another cgroup.
+struct MovedScene : Scene {
+  void in_other(int kills) const {
+    const std::filesystem::path other = cgroup("memory/other");
+    file(other / "cgroup.procs", std::to_string(kProgram) + "\n");
+    file(other / "memory.usage_in_bytes", "100000000\n");
+    file(other / "memory.limit_in_bytes", "104857600\n");
+    file(other / "memory.oom_control", "oom_kill " + std::to_string(kills) + "\n");
+    proc("999999/cgroup", "4:memory:/other\n");
+    proc("999999/statm", "30000 20000 500 10 0 20000 0\n");
+  }
+};
+
 TEST_CASE("a program that is moved to another cgroup") {
-  const Scene scene;
-  const std::filesystem::path other = scene.cgroup("memory/other");
-  const auto in_other = [&](int kills) {
-    scene.file(other / "cgroup.procs", std::to_string(kProgram) + "\n");
-    scene.file(other / "memory.usage_in_bytes", "100000000\n");
-    scene.file(other / "memory.limit_in_bytes", "104857600\n");
-    scene.file(other / "memory.oom_control", "oom_kill " + std::to_string(kills) + "\n");
-    scene.proc("999999/cgroup", "4:memory:/other\n");
-    scene.proc("999999/statm", "30000 20000 500 10 0 20000 0\n");
-  };
+  const MovedScene scene;
   deaths::DeathObserver observer;
   scene.start(observer, "1000000\n");
   observer.sample();
-  in_other(3);
+  scene.in_other(3);
   observer.sample();
-  in_other(4);
+  scene.in_other(4);
   // Version 1 says of a zombie that it is in the root.
   scene.proc("999999/cgroup", "4:memory:/\n");
   scene.proc("999999/statm", "0 0 0 0 0 0 0\n");
@@ -139,6 +143,19 @@ TEST_CASE("a program that is moved to another cgroup") {
   CHECK(seen.counter_rose);
   CHECK(seen.was_alone);
   CHECK(seen.levels.cgroup_limit_bytes == 104857600);
+}
+
+TEST_CASE("a program that may have been dying when its new cgroup was read first") {
+  const MovedScene scene;
+  deaths::DeathObserver observer;
+  scene.start(observer);
+  scene.in_other(3);
+  observer.sample();
+  SUBCASE("no later sample found it there") { CHECK_FALSE(observer.ended(kKilled).kills_before); }
+  SUBCASE("a later one did") {
+    observer.sample();
+    CHECK(observer.ended(kKilled).kills_before == 3);
+  }
 }
 
 TEST_CASE("a child's peak is its own only above what its parent had") {
