@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "common/session/view.h"
-#include "common/system/memory.h"
+#include "common/system/files.h"
 #include "common/system/mutex.h"
 #include "common/system/syscalls.h"
 #include "common/text/own_code.h"
@@ -205,9 +205,9 @@ std::size_t waiting_frames(InHook hook, std::span<std::uint64_t> words) noexcept
   const system::MutexGuard guard(g_lock);
   if (!guard) return 0;
   if (may_search()) {
-    const std::uint64_t began = system::monotonic_ns();
+    const std::uint64_t began = system::processor_ns();  // a busy machine's waits are not its own
     search(hook);
-    g_last.budget_ns -= static_cast<std::int64_t>(system::monotonic_ns() - began);
+    g_last.budget_ns -= static_cast<std::int64_t>(system::processor_ns() - began);
   } else if (g_last.era != g_code_era.load(std::memory_order_acquire) ||
              (g_last.count != 0 && !still_waits(hook))) {
     return 0;
