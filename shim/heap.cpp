@@ -272,7 +272,7 @@ bool are_sizes_unknown() noexcept { return g_sizes_are_absurd; }
 
 void start_heap() noexcept {
   // glibc's chunks have at least 32 bytes; no malloc aligns to less than 8 bytes.
-  recorder::note_block_distance(g_glibc_chunks ? 5 : 4);
+  recorder::set_block_distance(g_glibc_chunks ? 5 : 4);
   recorder::note_allocator(OutsideHooks::in_hook(), allocator_name());
   const void* const allocator = library_of(reinterpret_cast<const void*>(g_next.malloc));
   const bool has_own_new = start_operator_new(allocator);

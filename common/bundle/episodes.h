@@ -52,9 +52,8 @@ void group_episodes(std::span<EpisodeBundle> bundles) noexcept;
 // Whether `one` was written before `other`.
 bool is_earlier(const EpisodeBundle& one, const EpisodeBundle& other) noexcept;
 
-// The bundle that tells the cause of the newest incident: the root of the newest episode or, where
-// related processes died one after another, of the first of theirs. Call after group_episodes();
-// the size of `bundles` if it is empty.
+// The root bundle of the newest incident; among related processes, of the first that died. Call
+// after group_episodes(); the size of `bundles` if it is empty.
 std::size_t newest_cause(std::span<const EpisodeBundle> bundles) noexcept;
 
 }  // namespace oomrec::bundle

@@ -4,7 +4,7 @@
 // Pressure of the machine says nothing about one of its processes: another one, in another cgroup,
 // may be the only one that waits. What counts is what this process does, namely major faults or
 // waiting for the disk, while its own cgroup needs evicted pages again or waits. The machine's
-// pressure takes the place of the cgroup's only in company of the process' own faults. No fault is
+// pressure replaces the cgroup's only if the process itself faults. No fault is
 // needed where all tasks of its cgroup wait: above memory.high the kernel makes them sleep.
 #pragma once
 

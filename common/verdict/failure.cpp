@@ -167,7 +167,7 @@ void explain_lack(Verdict& verdict, text::Text& summary, const Failure& failure,
 }
 
 // The request failed for certain. That the program ended because of it is only inferred.
-void weaken(Verdict& verdict) noexcept {
+void lower_certainty(Verdict& verdict) noexcept {
   verdict.certainty = verdict.limit == LimitKind::none ? Certainty::possible : Certainty::likely;
   add_line(verdict, [](text::Text& line) {
     line.add("a program may do without this request; this one got nothing instead, and ended");
@@ -262,7 +262,7 @@ void explain_failed_request(Verdict& verdict, const session::View& view,
   } else {
     explain_lack(verdict, summary, failure, page_bytes, ceilings[2]);
   }
-  if ((failure.flags & session::kFailureUnserved) != 0) weaken(verdict);
+  if ((failure.flags & session::kFailureUnserved) != 0) lower_certainty(verdict);
   add_background(verdict, failure);
 }
 

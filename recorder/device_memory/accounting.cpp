@@ -43,7 +43,7 @@ DeviceCaller device_caller(InHook hook, NodeScope& nodes) noexcept {
   nodes.begin(*from.thread);
   maybe_read_clock(hook, *from.thread);
   from.node = stack::capture(hook, from.thread->stacks, from.thread->root(hook));
-  from.thread->note_served(from.node);
+  from.thread->mark_served(from.node);
   return from;
 }
 

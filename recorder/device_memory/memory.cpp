@@ -125,7 +125,7 @@ void on_device_allocate(InHook hook, const DeviceMemory& memory) noexcept {
   }
   count_in(hook, from.thread, block);
   publish_device(hook, from.thread, memory.name.vendor);
-  note_device_served(hook, memory.api, memory.bytes);
+  resolve_served_device(hook, memory.api, memory.bytes);
   watch_device(hook, block.device);
 }
 

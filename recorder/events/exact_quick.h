@@ -1,5 +1,5 @@
 // The fast path of the heap in exact mode: a small block, a stack that the thread has had lately, a
-// holder whose sum it has at hand. All others take the slow path (heap.h).
+// holder whose sum is cached in the lane. All others take the slow path (heap.h).
 //
 // Both functions first ask for everything that they need, and change nothing if something is
 // missing; the slow path then decides again. Otherwise they make the changes of the slow path, in

@@ -181,7 +181,7 @@ void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32
   const stack::Waiting waiting =
       exact() && word != nullptr ? stack::Waiting::left_out : stack::Waiting::included;
   const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root(hook), waiting);
-  thread.note_served(node);
+  thread.mark_served(node);
   const bool small = word != nullptr && insert_small(hook, thread, block, node, *word);
   if (!small && !insert(hook, thread, block, node, share))
     retry_sampled(hook, thread, block, node, share);
@@ -243,7 +243,7 @@ bool asks_again(InHook hook, ThreadState* thread, const Request& request) noexce
 
 }  // namespace
 
-void note_block_distance(std::uint32_t shift) noexcept { g_state.small_blocks.start(shift); }
+void set_block_distance(std::uint32_t shift) noexcept { g_state.small_blocks.start(shift); }
 
 bool admits(InHook hook, Request& request, std::uint64_t counted_bytes) noexcept {
   if (!g_state.has_limit_or_rules.load(std::memory_order_relaxed) || phase() == Phase::off)

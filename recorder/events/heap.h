@@ -36,7 +36,7 @@ struct Block {
 // Call before the first event if the allocator is known to place blocks 2^shift bytes apart, or to
 // make them no larger than half of that (4 or 5: session/layout.h). Makes exact recording of small
 // blocks cheap.
-void note_block_distance(std::uint32_t shift) noexcept;
+void set_block_distance(std::uint32_t shift) noexcept;
 
 // False: the request must fail with ENOMEM, because it would exceed the soft limit, or because of a
 // rule of --fail. Called before the real function. `counted_bytes`: the bytes that would count

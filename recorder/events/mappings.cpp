@@ -110,7 +110,7 @@ Caller caller(InHook hook, NodeScope& nodes, std::uint64_t bytes, Api api, Use u
   }
   from.node =
       stack::capture(hook, from.thread->stacks, from.thread->root(hook), stack::Waiting::included);
-  from.thread->note_served(from.node);
+  from.thread->mark_served(from.node);
   if (use != Use::none)
     from.holder = g_state.holders.find_or_add(hook, from.node, Space::map, api, 0);
   return from;

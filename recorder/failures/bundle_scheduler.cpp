@@ -162,7 +162,7 @@ bool is_stale(const FailedRequest& failed) noexcept {
 void recover(InHook hook) noexcept {
   end_episode();
   g_bundles.recovered.store(true, std::memory_order_relaxed);
-  note_recovery(hook, system::monotonic_ns());
+  resolve_recovered(hook, system::monotonic_ns());
 }
 
 bool complete_by_crash(InHook hook, const FailedRequest& failed,
@@ -176,7 +176,7 @@ bool complete_by_crash(InHook hook, const FailedRequest& failed,
   return completed;
 }
 
-void note_recovery(InHook hook, std::uint64_t now_ns) noexcept {
+void resolve_recovered(InHook hook, std::uint64_t now_ns) noexcept {
   if (!g_bundles.open_outcome.load(std::memory_order_relaxed) || !begin_writing(0)) return;
   const bool recovered = g_bundles.recovered.load(std::memory_order_relaxed) ||
                          now_ns > g_bundles.rate.ended_ns() + kRecoveredNs;

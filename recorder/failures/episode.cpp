@@ -33,7 +33,7 @@ std::uint64_t counted_on(std::uint32_t device) noexcept {
   return is_known_device(device) ? g_session.devices.at(device).counted_bytes() : 0;
 }
 
-bool has_gone_on_with_device(const Failure& root, const FailedRequest& failed) noexcept {
+bool has_resumed_with_device(const Failure& root, const FailedRequest& failed) noexcept {
   if (root.device.device == 0 || root.device.device != failed.request.device) return false;
   const std::uint64_t share = root.device.total_bytes / kDeviceShare;
   const std::uint64_t least_growth = std::max<std::uint64_t>(share, kGoneOnBytes);
@@ -71,15 +71,15 @@ void continue_episode(std::uint64_t now_ns) noexcept {
   g_continued_ns.store(now_ns, std::memory_order_relaxed);
 }
 
-void note_live_bytes(std::int64_t bytes) noexcept { lower_to(g_least_live_bytes, bytes); }
+void lower_least_live_bytes(std::int64_t bytes) noexcept { lower_to(g_least_live_bytes, bytes); }
 
-bool has_gone_on(const FailedRequest& failed) noexcept {
+bool has_resumed(const FailedRequest& failed) noexcept {
   const std::uint32_t root_entry = root_of_episode();
   if (root_entry == 0) return false;
   const Failure& root = g_session.failures.at(root_entry);
   const bool on_device = is_device_space(static_cast<Space>(root.space));
   if (on_device != is_device_space(failed.request.space)) return false;
-  if (on_device) return has_gone_on_with_device(root, failed);
+  if (on_device) return has_resumed_with_device(root, failed);
   // A look at an interpreter's own heap finds at once what has grown since the last one.
   if (has_object_heap()) return false;
   const bool same_moment =

@@ -40,7 +40,7 @@ void repeat_root(std::uint64_t now_ns, std::int64_t live_bytes) noexcept;
 void continue_episode(std::uint64_t now_ns) noexcept;
 
 // Now the process holds so much (heap + map): called when that has shrunk.
-void note_live_bytes(std::int64_t bytes) noexcept;
+void lower_least_live_bytes(std::int64_t bytes) noexcept;
 
 // From here on growth is no longer what the handling of a failure takes. Beyond the reserve of the
 // soft limit, which is for that.
@@ -53,7 +53,7 @@ inline constexpr std::int64_t kGoneOnBytes = 32 << 20;
 // A device's failures are handled by freeing and asking again. So the process has gone on only once
 // it holds more than at the root, by a sixteenth of the device: JAX asks for twice what it has,
 // then for less and less, until it gets a piece of what is free, and works on with that.
-bool has_gone_on(const FailedRequest&) noexcept;
+bool has_resumed(const FailedRequest&) noexcept;
 
 // The root of the present episode: an entry in `failures`. 0: none.
 std::uint32_t root_of_episode() noexcept;

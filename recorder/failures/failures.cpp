@@ -42,7 +42,7 @@ bool is_pending(const FailedRequest& failed, std::uint32_t device) noexcept {
 
 // The program has dealt with the episode's root: the failure that comes now is another matter.
 void end_episode_if_gone_on(InHook hook, const FailedRequest& failed) noexcept {
-  if (!has_gone_on(failed)) return;
+  if (!has_resumed(failed)) return;
   resolve_kind(root_of_episode());
   helper::finish(hook, bound_seconds());  // its bundle, so that it can be completed
   recover(hook);
@@ -180,7 +180,7 @@ void report_last_failure(InHook hook, int status) noexcept {
   write_bundle(hook, cause, request);
 }
 
-void note_device_served(InHook hook, Api api, std::uint64_t bytes) noexcept {
+void resolve_served_device(InHook hook, Api api, std::uint64_t bytes) noexcept {
   ThreadState* const thread = current_thread(hook);
   if (thread == nullptr) return;
   FailedRequest& failed = thread->failed;

@@ -31,7 +31,7 @@ bool warn(InHook, Trigger) noexcept;
 
 // A GPU's request was served. If this thread has made a failed one again, that failure did no harm,
 // and its bundle says so. Takes nanoseconds, unless a failure is unresolved.
-void note_device_served(InHook, Api, std::uint64_t bytes) noexcept;
+void resolve_served_device(InHook, Api, std::uint64_t bytes) noexcept;
 // PyTorch has a block on the device: this thread's pending failure did no harm, and is reported
 // so.
 void note_torch_served(InHook, std::uint32_t device) noexcept;

@@ -71,8 +71,8 @@ void on_data_written(InHook hook, void* argument) noexcept {
     text::Text lines{writer.lines};
     const verdict::Verdict& verdict = writer.work.verdict;
     if (!writer.report.failure_reported && writer.error == 0 &&
-        is_absurd(writer.view, writer.cause, verdict)) {
-      report_absurd(lines, verdict, writer.work.path, writer.working_directory);
+        is_impossible_size(writer.view, writer.cause, verdict)) {
+      report_impossible_size(lines, verdict, writer.work.path, writer.working_directory);
     } else {
       if (!writer.report.failure_reported)
         report_failure(hook, lines, writer.view, writer.cause, verdict, writer.work);

@@ -226,16 +226,16 @@ std::string_view shortened(std::string_view path, std::string_view directory) no
 
 }  // namespace
 
-bool is_absurd(const View& view, const bundle::Cause& cause,
-               const verdict::Verdict& verdict) noexcept {
+bool is_impossible_size(const View& view, const bundle::Cause& cause,
+                        const verdict::Verdict& verdict) noexcept {
   session::Failure failure{};
   return verdict.code == VerdictCode::request_too_large && cause.failure != 0 &&
          view.read(TableId::failures, cause.failure, failure) &&
          failure.bytes >= verdict::kAddressSpaceBytes;
 }
 
-void report_absurd(text::Text& text, const verdict::Verdict& verdict, std::string_view path,
-                   std::string_view directory) noexcept {
+void report_impossible_size(text::Text& text, const verdict::Verdict& verdict,
+                            std::string_view path, std::string_view directory) noexcept {
   text.add("oomrec: ").add(verdict.summary).add("; bundle ");
   text.add(shortened(path, directory)).add('\n');
 }

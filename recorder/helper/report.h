@@ -20,9 +20,10 @@ void report_failure(InHook, text::Text&, const session::View&, const bundle::Cau
 
 // Whether the request exceeded any address space: a test's, or a check of a size, more often than
 // an end. It has no holder that would explain it, and gets one line.
-bool is_absurd(const session::View&, const bundle::Cause&, const verdict::Verdict&) noexcept;
-void report_absurd(text::Text&, const verdict::Verdict&, std::string_view path,
-                   std::string_view directory) noexcept;
+bool is_impossible_size(const session::View&, const bundle::Cause&,
+                        const verdict::Verdict&) noexcept;
+void report_impossible_size(text::Text&, const verdict::Verdict&, std::string_view path,
+                            std::string_view directory) noexcept;
 
 // The line about the bundle at `path`. `directory`: the program's working directory, "" if unknown.
 void report_bundle(text::Text&, std::string_view path, std::string_view directory) noexcept;

@@ -255,7 +255,7 @@ void check_limits(InHook hook, std::uint64_t now_ns) noexcept {
 
 void on_published(InHook hook, std::int64_t share_bytes) noexcept {
   observe_soft_limit(hook);
-  if (share_bytes < 0 && root_of_episode() != 0) note_live_bytes(live_bytes(nullptr));
+  if (share_bytes < 0 && root_of_episode() != 0) lower_least_live_bytes(live_bytes(nullptr));
   check_soft_limit_thresholds(hook, share_bytes);
   if (share_bytes <= -kChangeBytes) return check_before_free(hook, -share_bytes);
   if (share_bytes >= kChangeBytes && live_bytes(nullptr) >= next_check())

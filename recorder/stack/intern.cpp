@@ -1,6 +1,6 @@
 // The trie in the session has no index; ours is private, in shards that grow one by one, and is
 // read without a lock. A node that follows its parent, as most do, because the frames of a new
-// stack get numbers one after the other, is not in it: who has the parent looks at the next number.
+// stack get numbers one after the other, is not in it: a reader tries parent + 1 first.
 // So a stack is found from its innermost node that is in the index.
 //
 // A node that was retired is used again for a frame of another stack, but always below its new

@@ -10,8 +10,8 @@ namespace oomrec::recorder {
 
 // What is known of the outcome. By which event it changes:
 //   pending → resolved   PyTorch gives up (confirm_failure), or has its block (note_torch_served)
-//   open → resolved      the same request is served (note_device_served), or an exception reports
-//   it
+//   open → resolved      the same request is served (resolve_served_device), or an exception
+//   reports it
 // What is never resolved is reported at the end of the process, if it has no bundle yet.
 enum class FailureStage : std::uint8_t {
   pending,   // PyTorch's allocator asked: it frees its cache and tries again. Not reported yet

@@ -25,11 +25,12 @@ enum class Phase : std::uint8_t {
   active,
 };
 
-inline constexpr std::uint64_t kLargeBytes = 64 * 1024;        // recorded exactly in sampled mode
-inline constexpr std::uint64_t kPublishBytes = 64 * 1024;      // a thread's share of the totals
-inline constexpr std::uint64_t kWaitingBytes = 1024 * 1024;    // allocated before a child's session
-inline constexpr std::uint64_t kTickNs = 100'000'000;          // at most ten a second
-inline constexpr std::uint64_t kRecoveredNs = 10'000'000'000;  // who lives on so long has recovered
+inline constexpr std::uint64_t kLargeBytes = 64 * 1024;      // recorded exactly in sampled mode
+inline constexpr std::uint64_t kPublishBytes = 64 * 1024;    // a thread's share of the totals
+inline constexpr std::uint64_t kWaitingBytes = 1024 * 1024;  // allocated before a child's session
+inline constexpr std::uint64_t kTickNs = 100'000'000;        // at most ten a second
+inline constexpr std::uint64_t kRecoveredNs =
+    10'000'000'000;  // alive this long after a failure: recovered
 
 struct State {
   std::atomic<Phase> phase{Phase::off};

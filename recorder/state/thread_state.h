@@ -76,7 +76,7 @@ struct ThreadState {
   // Requests of the thread that were served so far. Exact in both modes.
   std::uint64_t served() const noexcept { return served_on(*lane); }
   // A request of the stack `node` was served.
-  void note_served(std::uint32_t node) noexcept {
+  void mark_served(std::uint32_t node) noexcept {
     if (node == failed.node) [[unlikely]]
       failed.served = true;
   }

@@ -68,7 +68,7 @@ void run_tick(InHook hook, ThreadState& thread, std::uint64_t now) noexcept {
   fold_unlaned(hook, thread);
   g_session.keep_alive(hook);
   helper::finish(hook, 0);  // does not wait: reaps a helper that has exited
-  note_recovery(hook, now);
+  resolve_recovered(hook, now);
   stack::check_next_module(hook);
   if (stack::has_many_dead_modules()) session::g_forget_at.store(0, std::memory_order_relaxed);
   settle_preexisting_heap(hook);

@@ -35,7 +35,7 @@ bool limit_address_space(std::uint64_t bytes) {
 }
 
 // How the program is run. Pointers may be null.
-struct Surroundings {
+struct RunContext {
   const processes::ProgramCgroup* cgroup = nullptr;
   std::uint64_t address_space_bytes = 0;  // 0: no limit of ours
   deaths::DeathObserver* observer = nullptr;
@@ -45,37 +45,40 @@ struct Surroundings {
   views::LiveRun* live = nullptr;
 };
 
-processes::Ended run_in(const Surroundings& with, const processes::RunOptions& options,
+processes::Ended run_in(const RunContext& context, const processes::RunOptions& options,
                         const std::string& path, const processes::Settings& settings) {
   processes::AtStart at_start;
   at_start.before_exec = [&] {
-    if (with.oom_score != nullptr) with.oom_score->restore();
-    return (with.cgroup == nullptr || with.cgroup->enter()) &&
-           limit_address_space(with.address_space_bytes) &&
-           (with.live == nullptr || with.live->attach_child());
+    if (context.oom_score != nullptr) context.oom_score->restore();
+    return (context.cgroup == nullptr || context.cgroup->enter()) &&
+           limit_address_space(context.address_space_bytes) &&
+           (context.live == nullptr || context.live->attach_child());
   };
   at_start.started = [&](pid_t program) {
-    if (with.sampler != nullptr) with.sampler->started(program);
-    if (with.cgroup != nullptr && with.observer != nullptr)
-      with.observer->watch({with.sampler->facts().cgroup.own, with.sampler->facts().cgroup.named});
-    if (with.live != nullptr) with.live->started(program);
+    if (context.sampler != nullptr) context.sampler->started(program);
+    if (context.cgroup != nullptr && context.observer != nullptr)
+      context.observer->watch(
+          {context.sampler->facts().cgroup.own, context.sampler->facts().cgroup.named});
+    if (context.live != nullptr) context.live->started(program);
   };
-  if (with.reports != nullptr)
-    at_start.is_own = [&](pid_t child, int status) { return with.reports->is_own(child, status); };
-  if (with.sampler != nullptr) at_start.ended = [&] { with.sampler->sample(); };
+  if (context.reports != nullptr)
+    at_start.is_own = [&](pid_t child, int status) {
+      return context.reports->is_own(child, status);
+    };
+  if (context.sampler != nullptr) at_start.ended = [&] { context.sampler->sample(); };
   const auto run = [&] {
-    return processes::run_program(path, options.program(), settings, with.observer, at_start);
+    return processes::run_program(path, options.program(), settings, context.observer, at_start);
   };
-  if (with.cgroup == nullptr) return run();
-  const processes::CgroupLimitGuard guard{*with.cgroup, options.in_force()};
+  if (context.cgroup == nullptr) return run();
+  const processes::CgroupLimitGuard guard{*context.cgroup, options.in_force()};
   return run();
 }
 
-void report_unrecordable(const std::string& path, const std::string& why, bool passes_recorder_on,
-                         const Options& options) {
+void report_unrecordable(const std::string& path, const std::string& why,
+                         bool preloads_its_children, const Options& options) {
   remark(fmt::format("{} {}; it runs without the recorder{}", printable(path), why,
-                     passes_recorder_on ? ", which is in what it starts" : ""));
-  const std::string without_effect = processes::report_of_void_options(options);
+                     preloads_its_children ? ", which is in what it starts" : ""));
+  const std::string without_effect = processes::options_without_effect(options);
   if (!without_effect.empty()) remark(without_effect);
 }
 
@@ -83,7 +86,7 @@ void report_unrecordable(const std::string& path, const std::string& why, bool p
 void report_lost_effect(const processes::ProgramFacts& program, const Options& options) {
   if (!program.executable.starts_with('/')) return;  // not known
   const std::string why_not = processes::why_unrecordable(program.executable);
-  const std::string without_effect = processes::report_of_void_options(options);
+  const std::string without_effect = processes::options_without_effect(options);
   if (why_not.empty() || without_effect.empty()) return;
   remark(
       fmt::format("the program has executed {}, which {}", printable(program.executable), why_not));
@@ -135,7 +138,7 @@ int run_command(const Words& words) {
 
   if (!options.in_force().quiet) {
     processes::report_unknown_variables();
-    const std::string no_dumps = processes::report_of_dump_directory(options.in_force());
+    const std::string no_dumps = processes::dump_directory_problem(options.in_force());
     if (!no_dumps.empty()) remark(no_dumps);
   }
   const std::string path = processes::find_program(options.program().front());
@@ -143,19 +146,19 @@ int run_command(const Words& words) {
   std::optional<processes::ProgramCgroup> cgroup;
   if (options.cgroup_bytes() != 0) cgroup.emplace(options.cgroup_bytes());
   const processes::LowOomScore oom_score;
-  Surroundings with;
-  with.oom_score = &oom_score;
-  if (cgroup) with.cgroup = &*cgroup;
+  RunContext context;
+  context.oom_score = &oom_score;
+  if (cgroup) context.cgroup = &*cgroup;
   // The settings still apply: the program may load the recorder itself, as the Python package does.
   if (options.in_force().mode == Mode::off)
-    return processes::exit_code_of(run_in(with, options, path, options.settings()).wait_status);
+    return processes::exit_code_of(run_in(context, options, path, options.settings()).wait_status);
   const std::string why_not = processes::why_unrecordable(path);
   const bool is_recorded = why_not.empty();
-  const bool passes_on = !is_recorded && processes::passes_recorder_on(path);
+  const bool passes_on = !is_recorded && processes::preloads_its_children(path);
   if (!is_recorded) {
     if (!options.in_force().quiet)
       report_unrecordable(path, why_not, passes_on, options.in_force());
-    with.address_space_bytes = options.in_force().limit_as;
+    context.address_space_bytes = options.in_force().limit_as;
   }
   const processes::Settings settings =
       is_recorded || passes_on ? processes::recording_settings(options) : processes::Settings{};
@@ -178,11 +181,11 @@ int run_command(const Words& words) {
     if (!live) reports.sample(observer);  // the view has the terminal
     observer.set_helper(reports.child());
   });
-  with.observer = &observer;
-  with.reports = &reports;
-  with.sampler = &sampler;
-  with.live = live ? &*live : nullptr;
-  const processes::Ended ended = run_in(with, options, path, settings);
+  context.observer = &observer;
+  context.reports = &reports;
+  context.sampler = &sampler;
+  context.live = live ? &*live : nullptr;
+  const processes::Ended ended = run_in(context, options, path, settings);
   live.reset();
   sample_gpus();
   const deaths::DeathObservation observed = observer.ended(ended.wait_status);

@@ -23,7 +23,7 @@ inline void need(Mode mode, std::uint64_t recording_size = 0) {
   options.quiet = true;
   options.recording_size = recording_size;
   REQUIRE(recorder::start(options));
-  recorder::note_block_distance(5);  // as glibc's
+  recorder::set_block_distance(5);  // as glibc's
   session::g_session.remove_file(kHook);
 }
 

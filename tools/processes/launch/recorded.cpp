@@ -48,7 +48,7 @@ std::string size_word(std::uint64_t bytes) {
 
 }  // namespace
 
-std::string report_of_void_options(const Options& options) {
+std::string options_without_effect(const Options& options) {
   std::vector<std::string_view> given;
   for (const InProgramOption& option : kInProgramOptions)
     if (option.is_given(options)) given.emplace_back(option.flag);
@@ -61,7 +61,7 @@ std::string report_of_void_options(const Options& options) {
   return line;
 }
 
-std::string report_of_dump_directory(const Options& options) {
+std::string dump_directory_problem(const Options& options) {
   const std::string named = options.dump_dir;
   if (!options.dump_dir_named || named.find('%') != std::string::npos) return {};
   // It is made when the first bundle is written.
@@ -85,7 +85,7 @@ std::string why_unrecordable(const std::string& path) {
                                                  : std::string{program::meaning_of(found)};
 }
 
-bool passes_recorder_on(const std::string& path) {
+bool preloads_its_children(const std::string& path) {
   return program::inspect(path.c_str()).suitability == program::Suitability::static_linked;
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("while its bundle is being written: on the next tick") {
   f.serve(Api::cuMemAlloc, 200);
   CHECK(g_bundles.completed == 0);
   g_bundles.under_way = false;
-  recorder::note_recovery(kHook, system::monotonic_ns());
+  recorder::resolve_recovered(kHook, system::monotonic_ns());
   CHECK(g_bundles.completed == 1);
   CHECK(g_bundles.outcome == OutcomeKind::recovered);
 }

@@ -247,13 +247,13 @@ TEST_CASE("a failure of a process that has gone on since is a root") {
   }
   SUBCASE("it has freed, and filled that again") {
     release(kHeld, 200 << 20);
-    recorder::note_live_bytes(recorder::live_bytes(recorder::current_thread(kHook)));
+    recorder::lower_least_live_bytes(recorder::live_bytes(recorder::current_thread(kHook)));
     allocate(kHeld, 200 << 20);
     CHECK(is_root());
   }
   SUBCASE("it has only freed") {
     release(kHeld, 200 << 20);
-    recorder::note_live_bytes(recorder::live_bytes(recorder::current_thread(kHook)));
+    recorder::lower_least_live_bytes(recorder::live_bytes(recorder::current_thread(kHook)));
     CHECK_FALSE(is_root());
     allocate(kHeld, 200 << 20);
   }
@@ -326,11 +326,11 @@ TEST_CASE("the outcome is written into the last bundle once") {
   fail_request(40, 5);
   REQUIRE(g_bundles.written == 1);
   const std::uint64_t now = system::monotonic_ns();
-  recorder::note_recovery(kHook, now + 9'000'000'000);
+  recorder::resolve_recovered(kHook, now + 9'000'000'000);
   CHECK(g_bundles.completed == 0);
   SUBCASE("it survives") {
-    recorder::note_recovery(kHook, now + 11'000'000'000);
-    recorder::note_recovery(kHook, now + 12'000'000'000);
+    recorder::resolve_recovered(kHook, now + 11'000'000'000);
+    recorder::resolve_recovered(kHook, now + 12'000'000'000);
     CHECK(g_bundles.outcome == OutcomeKind::recovered);
   }
   SUBCASE("it exits") {

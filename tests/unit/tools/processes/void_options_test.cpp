@@ -4,7 +4,7 @@
 #include "tools/processes/launch/recorded.h"
 
 using oomrec::Options;
-using oomrec::tools::processes::report_of_void_options;
+using oomrec::tools::processes::options_without_effect;
 
 TEST_CASE("nothing is said about options that `run` itself applies") {
   Options options;
@@ -12,18 +12,18 @@ TEST_CASE("nothing is said about options that `run` itself applies") {
   options.max_dumps = 3;
   options.on_oom_exec = "true";
   options.quiet = true;
-  CHECK(report_of_void_options(options).empty());
+  CHECK(options_without_effect(options).empty());
 }
 
 TEST_CASE("a limit names what bounds such a program") {
   Options options;
   options.limit = std::uint64_t{512} << 20;
-  CHECK(report_of_void_options(options) ==
+  CHECK(options_without_effect(options) ==
         "--limit has no effect on it; to bound its memory, use --cgroup 512M or --limit-as 512M");
   options.limit = (std::uint64_t{1} << 30) + 512;
-  CHECK(report_of_void_options(options).ends_with("--limit-as 1073742336"));
+  CHECK(options_without_effect(options).ends_with("--limit-as 1073742336"));
   options.limit = std::uint64_t{1536} << 20;
-  CHECK(report_of_void_options(options).ends_with("--limit-as 1536M"));
+  CHECK(options_without_effect(options).ends_with("--limit-as 1536M"));
 }
 
 TEST_CASE("each of the others is named") {
@@ -33,8 +33,8 @@ TEST_CASE("each of the others is named") {
   options.dump_at_exit = true;
   options.on_oom = {oomrec::OnOom::abort, 0};
   options.warn_named = true;
-  CHECK(report_of_void_options(options) ==
+  CHECK(options_without_effect(options) ==
         "--limit-gpu, --fail, --warn, --dump-at-exit, --on-oom have no effect on it");
   options.warn = 0;  // never
-  CHECK(report_of_void_options(options).find("--warn") == std::string::npos);
+  CHECK(options_without_effect(options).find("--warn") == std::string::npos);
 }
