@@ -25,12 +25,14 @@ std::string_view fields_of(std::string_view text) noexcept {
 
 bool has_fields(std::string_view text) noexcept { return !fields_of(text).empty(); }
 
-// Field 12 is the number of major faults, field 42 the time spent waiting for block I/O.
+// Field 11 is the number of minor faults of ended children, field 12 that of major faults, field 42
+// the time spent waiting for block I/O.
 [[gnu::noinline]] void read_process(int process, StallCounters& out) noexcept {
   char text[512];
   if (read_process_file(process, "/stat", text, sizeof text, has_fields) <= 0) return;
   std::string_view rest = fields_of(text);
   for (int field = 3; !rest.empty(); ++field) {
+    if (field == 11) out.children_faults = system::number_in(rest);
     if (field == 12) out.major_faults = system::number_in(rest);
     if (field == 42) out.blocked_ns = system::number_in(rest) * kTickNs;
     const std::size_t blank = rest.find(' ');

@@ -21,6 +21,7 @@ namespace oomrec::limit {
 struct StallCounters {
   std::uint64_t time_ns = 0;  // monotonic; 0: not read
   std::uint64_t major_faults = 0;
+  std::uint64_t children_faults = 0;  // minor ones, of children that have ended: 0: there were none
   std::uint64_t blocked_ns = 0;
   std::uint64_t cgroup_refaults = 0;
   std::uint32_t cgroup_some = 0, cgroup_full = 0;

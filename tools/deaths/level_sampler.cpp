@@ -1,5 +1,6 @@
 #include "tools/deaths/level_sampler.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -15,8 +16,8 @@ namespace {
 std::uint64_t bounded(std::uint64_t limit) { return limit == session::kUnlimited ? 0 : limit; }
 std::uint64_t or_zero(std::optional<std::uint64_t> number) { return number.value_or(0); }
 
-// 0: not known to be its own. Until a child executes its program it has the memory of its parent,
-// which counts, too.
+// Of a process that has waited for no child: else it may be a child's. 0: not known to be its own.
+// Until a child executes its program it has the memory of its parent, which counts, too.
 std::uint64_t own_peak_bytes(const rusage& used) {
   rusage ours{};
   getrusage(RUSAGE_SELF, &ours);
@@ -24,6 +25,13 @@ std::uint64_t own_peak_bytes(const rusage& used) {
 }
 
 }  // namespace
+
+std::uint64_t resident_peak_bytes(pid_t process) {
+  char text[4096];
+  if (system::read_file(fmt::format("/proc/{}/status", process).c_str(), text, sizeof text) <= 0)
+    return 0;
+  return system::number_in(system::field(text, "VmHWM:")) * 1024;
+}
 
 // The cgroup is found at each sample: the process may have been moved, or its limit been set.
 void LevelSampler::sample(pid_t process) {
@@ -47,7 +55,8 @@ void LevelSampler::sample(pid_t process) {
   counters_.front() = counters;
   levels_.realtime_ns = system::realtime_ns();
   levels_.resident_bytes = health.rss_bytes;
-  levels_.resident_peak_bytes = std::max(levels_.resident_peak_bytes, levels_.resident_bytes);
+  levels_.resident_peak_bytes = std::max(
+      {levels_.resident_peak_bytes, levels_.resident_bytes, deaths::resident_peak_bytes(process)});
   levels_.major_faults = counters.major_faults;
   levels_.cgroup_used_bytes = health.cgroup_used_bytes;
   levels_.available_bytes = health.available_bytes;
@@ -66,7 +75,7 @@ session::EndLevels LevelSampler::at_end(const rusage* used) const {
   std::uint64_t limit = 0;
   if (limit::read_cgroup_limit(OutsideHooks::in_hook(), cgroup_, limit))
     levels.cgroup_limit_bytes = bounded(limit);
-  if (used != nullptr)
+  if (used != nullptr && counters_.front().children_faults == 0)
     levels.resident_peak_bytes = std::max(levels.resident_peak_bytes, own_peak_bytes(*used));
   if (levels.realtime_ns == 0) return levels;
   if (used != nullptr) {

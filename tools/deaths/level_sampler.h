@@ -17,6 +17,9 @@
 
 namespace oomrec::tools::deaths {
 
+// VmHWM of a running process, the highest that the kernel has seen; 0: unknown.
+std::uint64_t resident_peak_bytes(pid_t process);
+
 class LevelSampler {
  public:
   // The caller does so about twice a second while the process runs; takes about 50 µs.

@@ -22,6 +22,7 @@
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/lives.h"
 #include "tools/bundles/store/source.h"
+#include "tools/deaths/level_sampler.h"
 #include "tools/recording/live/mapping.h"
 #include "tools/views/export/row.h"
 
@@ -46,21 +47,6 @@ bool ended_well(const session::Header& header, std::optional<int> wait_status) {
   const bool has_exited = state == session::State::exited && header.exit_status.load() == 0;
   return header.told_realtime_ns.load() == 0 && state != session::State::replaced &&
          (wait_status ? *wait_status == 0 : has_exited);
-}
-
-// VmHWM, the highest that the kernel has seen; 0: unknown. Not ru_maxrss of wait4(), which is that
-// of the largest descendant.
-std::uint64_t resident_peak_bytes(pid_t process) {
-  char text[4096];
-  if (system::read_file(fmt::format("/proc/{}/status", process).c_str(), text, sizeof text) <= 0)
-    return 0;
-  constexpr std::string_view kPeak = "\nVmHWM:";
-  const std::string_view status{text};
-  const std::size_t at = status.find(kPeak);
-  if (at == status.npos) return 0;
-  std::string_view rest = status.substr(at + kPeak.size());
-  rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
-  return take_number<std::uint64_t>(rest).value_or(0) * 1024;
 }
 
 // --dump-at-exit has written a bundle, which is a life of its own.
@@ -124,7 +110,7 @@ void Lives::sample(const fs::path& recording) {
   const session::Header& header = at->second.recording->header();
   if (header.pid_namespace != system::pid_namespace()) return;
   at->second.resident_peak_bytes =
-      std::max(at->second.resident_peak_bytes, resident_peak_bytes(header.pid));
+      std::max(at->second.resident_peak_bytes, deaths::resident_peak_bytes(header.pid));
 }
 
 void Lives::on_end(const fs::path& recording, std::optional<int> wait_status) {

@@ -3,7 +3,12 @@
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <vector>
 
 #include "tests/unit/tools/deaths/fake_system.h"
 #include "tools/deaths/level_sampler.h"
@@ -168,4 +173,36 @@ TEST_CASE("a child's peak is its own only above what its parent had") {
   };
   CHECK(peak_of(ours.ru_maxrss / 2) == 0);
   CHECK(peak_of(ours.ru_maxrss * 2) == static_cast<std::uint64_t>(ours.ru_maxrss) * 2 * 1024);
+}
+
+// wait4() says the highest of the process and of all descendants that have been waited for.
+TEST_CASE("the peak of a process is not that of a child that it has waited for") {
+  constexpr std::size_t kBytes = 200 << 20;
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  const pid_t process = fork();
+  if (process == 0) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::vector<char> held(kBytes);
+      std::memset(held.data(), 1, held.size());
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    if (write(ready[1], "", 1) != 1) _exit(1);
+    for (;;) pause();
+  }
+  char byte = 0;
+  REQUIRE(read(ready[0], &byte, 1) == 1);
+  deaths::LevelSampler sampler;
+  sampler.sample(process);
+  kill(process, SIGKILL);
+  int status = 0;
+  rusage used{};
+  REQUIRE(wait4(process, &status, 0, &used) == process);
+  const std::uint64_t peak = sampler.at_end(&used).resident_peak_bytes;
+  CHECK(peak > 0);
+  CHECK(peak + kBytes / 2 < static_cast<std::uint64_t>(used.ru_maxrss) * 1024);
+  close(ready[0]);
+  close(ready[1]);
 }
