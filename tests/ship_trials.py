@@ -22,6 +22,7 @@ the store, and the CPU time of that.
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import json
 import os
@@ -436,6 +437,9 @@ def measure(build: Path, count: int, kind: str) -> int:
         endpoint = f"http://127.0.0.1:{store.port}" if store else ""
         setting = Setting(build, directory, URL if store else f"file://{objects}", endpoint)
         setting.watch()
+        atexit.register(setting.watcher.kill)  # nothing, once they have ended
+        if store:
+            atexit.register(store.kill)
         ledger = setting.dumps / ".shipped"
         status = Path(f"/proc/{setting.watcher.pid}/stat")
 
