@@ -22,8 +22,8 @@ namespace oomrec::stack {
 inline constinit std::atomic<std::uint64_t> g_some_thread_state{0};
 
 // Their words, innermost first, at most as many as fit. Returns how many; 0: nobody waits, or it is
-// not clear who. Within UsesNodes. Searches in at most a
-// fiftieth of the time: what was found last counts again while the thread waits in the same frames.
+// not clear who. Within UsesNodes. Searches in at most a fiftieth of the time: what was found last
+// counts again while the thread waits in the same frames.
 std::size_t waiting_frames(InHook, std::span<std::uint64_t> words) noexcept;
 
 void reset_waiting_after_fork(InHook) noexcept;
