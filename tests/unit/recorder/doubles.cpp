@@ -4,6 +4,7 @@
 
 #include "recorder/helper/from_process.h"
 #include "recorder/session/writer.h"
+#include "recorder/stack/capture.h"
 #include "recorder/stack/intern.h"
 #include "recorder/stack/modules.h"
 #include "recorder/stack/stack.h"
@@ -40,6 +41,7 @@ std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers&,
   frames[0] = session::native_frame(doubles::t_module, doubles::t_stack, {.exact = true});
   return 1;
 }
+bool is_own_code(std::uint64_t) noexcept { return false; }
 bool is_beyond_stack(InHook, std::uint64_t, std::uint64_t) noexcept { return false; }
 
 ModuleRef module_at(InHook, std::uint64_t) noexcept { return {doubles::t_interpreter, 0}; }
