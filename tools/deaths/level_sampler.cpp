@@ -8,6 +8,7 @@
 
 #include "common/limits/health.h"
 #include "common/system/files.h"
+#include "common/system/text.h"
 #include "tools/deaths/counters.h"
 
 namespace oomrec::tools::deaths {
