@@ -25,7 +25,7 @@ bool forget_module_entries(InHook, std::uint32_t&, std::uint32_t, std::uint32_t)
 void on_unmapped(InHook, std::uint64_t, std::uint64_t) noexcept {}
 void reset_after_fork(InHook hook) noexcept { reset_nodes(hook); }
 
-std::uint32_t capture(InHook hook, ThreadStacks&, std::uint32_t group) noexcept {
+std::uint32_t capture(InHook hook, ThreadStacks&, std::uint32_t group, Waiting) noexcept {
   const std::uint32_t node =
       intern(hook, group, session::native_frame(doubles::t_module, doubles::t_stack));
   if (node == 0 || doubles::t_function == 0) return node;
