@@ -26,7 +26,7 @@ struct Frame {
   std::string key;  // frame_key() of the others
 };
 
-inline constexpr std::size_t kPathFrames = 3;
+inline constexpr std::size_t kPathFrames = 2;  // a third one is often the program's start
 inline constexpr std::string_view kPathSeparator = " <- ";
 
 // "cache.py:remember", "push" of train::Rows::push, "prog:main"; without a name
