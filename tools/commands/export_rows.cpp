@@ -1,11 +1,13 @@
 #include "tools/commands/export_rows.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "tools/base/error.h"
@@ -42,11 +44,42 @@ std::vector<std::string> bundles_of(const std::filesystem::path& directory,
 
 // A file of rows, or "-" for those of stdin.
 bool holds_rows(const std::string& named) {
-  return named == "-" || (!named.empty() && first_bytes_of(ForeignPath::named(named), 1) == "{");
+  std::error_code error;
+  return named == "-" || (std::filesystem::is_regular_file(named, error) &&
+                          first_bytes_of(ForeignPath::named(named), 1) == "{");
 }
 
-void write_renewed(std::istream& rows, views::Output& output) {
-  for (std::string line; std::getline(rows, line);) output.write(views::renewed_row(line) + "\n");
+void write_renewed(int rows, const std::string& name, views::Output& output) {
+  constexpr std::size_t kPart = 64 * 1024, kMostBytes = 64 * views::kMostRowBytes;
+  std::string pending;  // a line that has no end yet
+  for (ssize_t bytes = -1; bytes != 0;) {
+    const std::size_t before = pending.size();
+    pending.resize(before + kPart);
+    bytes = TEMP_FAILURE_RETRY(read(rows, pending.data() + before, kPart));
+    if (bytes < 0) {
+      throw Error{Exit::bad_input,
+                  fmt::format("{} cannot be read: {}", printable(name), std::strerror(errno)), ""};
+    }
+    pending.resize(before + static_cast<std::size_t>(bytes));
+    if (bytes == 0 && !pending.empty()) pending += '\n';
+    std::size_t begin = 0;
+    for (std::size_t end; (end = pending.find('\n', begin)) != pending.npos; begin = end + 1)
+      output.write(views::renewed_row(std::string_view{pending}.substr(begin, end - begin)) + "\n");
+    pending.erase(0, begin);
+    if (pending.size() > kMostBytes) {
+      throw Error{Exit::bad_input,
+                  fmt::format("{} has a line that is longer than any row", printable(name)),
+                  "Give lines that `oomrec export --format row` wrote."};
+    }
+  }
+}
+
+void write_renewed(const std::string& name, views::Output& output) {
+  if (name == "-") return write_renewed(STDIN_FILENO, name, output);
+  const ForeignFile file{ForeignPath::named(name)};
+  if (!file.problem().empty())
+    throw Error{Exit::bad_input, fmt::format("{} {}", printable(name), file.problem()), ""};
+  write_renewed(file.descriptor(), name, output);
 }
 
 }  // namespace
@@ -59,8 +92,7 @@ int export_rows(const bundles::ReadOptions& options, const std::vector<std::stri
   bool has_rows = false;
   for (const std::string& name : named) {
     if (holds_rows(name)) {
-      std::ifstream file{name};
-      write_renewed(name == "-" ? std::cin : file, output);
+      write_renewed(name, output);
       has_rows = true;
       continue;
     }
