@@ -268,7 +268,7 @@ class Exploration {
            symbols::read_own_memory(OutsideHooks::in_hook(), address.bits, &target,
                                     sizeof target) &&
            // A hook has no frame on the stack: it passes the call on.
-           (stack::is_own_code(target) ||
+           ((question_.in_allocator && stack::is_own_code(target)) ||
             (question_.at >= target && question_.at - target < kMostBytes));
   }
 

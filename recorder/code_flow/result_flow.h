@@ -27,6 +27,7 @@ struct Question {
   bool exact;            // … the return address of its current call
   bool aborted;          // that call never returns, wherever else it is made
   std::uint64_t fault_address;
+  bool in_allocator = false;    // the C library's ended the program, in a call through our hook
   bool divided = false;         // the fault is that of a division by 0
   std::uint64_t failed_result;  // as the call returned it
   std::uint64_t good_result;    // what a success might have returned

@@ -161,6 +161,7 @@ code_flow::ResultFlow follow_code(InHook hook, const session::Crash& crash,
                                // free() returns, but where it finds the heap damaged.
                                .aborted = crash.code <= 0 && !names.heap_corruption,
                                .fault_address = crash.address,
+                               .in_allocator = names.heap_corruption,
                                .divided = before.signal == SIGFPE,
                                .failed_result = results.failed,
                                .good_result = results.good};

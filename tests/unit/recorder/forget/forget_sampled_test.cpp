@@ -113,7 +113,7 @@ TEST_CASE("sampling is coarser only while there is no memory") {
   CHECK(interval == 2 * coarse);
   {
     Churn churn{0x1500'0000, 500, [](std::uint32_t) { return 32 * kMiB; }};
-    churn.replace(scaled(200'000));
+    churn.replace(scaled(400'000));
   }
   CHECK(interval == finest);
   CHECK(session::g_session.header().interval_bytes == finest);

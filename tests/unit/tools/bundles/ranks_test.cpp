@@ -62,14 +62,21 @@ bundles::Job job_of_all(const std::vector<std::string>& paths, const std::string
 }  // namespace
 
 TEST_CASE("a group of launcher variables counts if it is complete and consistent") {
-  const Json slurm = {{"RANK", "1"},          {"WORLD_SIZE", "4"},   {"SLURM_PROCID", "2"},
-                      {"SLURM_LOCALID", "0"}, {"SLURM_NTASKS", "3"}, {"SLURM_JOB_ID", "77"}};
+  const Json slurm = {{"RANK", "1"},
+                      {"SLURM_PROCID", "2"},
+                      {"SLURM_LOCALID", "0"},
+                      {"SLURM_NTASKS", "3"},
+                      {"SLURM_JOB_ID", "77"}};
   const auto identity = bundles::rank_in(slurm);
   REQUIRE(identity);
   CHECK(identity->rank == 2);
   CHECK(identity->local_rank == 0);
   CHECK(identity->world_size == 3);
   CHECK(identity->job == "77");
+  const auto without_local = bundles::rank_in({{"RANK", "1"}, {"WORLD_SIZE", "4"}});
+  REQUIRE(without_local);
+  CHECK(without_local->rank == 1);
+  CHECK(without_local->local_rank == 1);
   for (const char* rank : {"4", "-1", "1x", ""}) {
     CAPTURE(rank);
     CHECK(!bundles::rank_in({{"RANK", rank}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "4"}}));
