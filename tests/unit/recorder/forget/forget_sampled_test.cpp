@@ -32,9 +32,9 @@ TEST_CASE("what samples of forgotten stacks stand for still counts") {
   const auto total = totals(Space::heap);
   {
     Churn churn{0x1400'0000, 500, small_bytes};
-    churn.replace(scaled(2'000'000));
+    churn.replace(2'000'000);
   }
-  CHECK(forgotten_stacks() - before > scaled(7'500));
+  CHECK(forgotten_stacks() - before > 7'500);
   const auto bytes =
       static_cast<double>(totals(Space::heap).allocated_bytes - total.allocated_bytes);
   const auto estimated = static_cast<double>(ever_allocated().bytes - ever.bytes);
