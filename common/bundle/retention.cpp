@@ -102,7 +102,7 @@ bool describe(int dump_directory, const char* name, uid_t owner, Workspace& work
 static_assert(alignof(EpisodeBundle) <= 8);
 
 // The list of shipped bundles, from where its last MiB begins; < 0: there is none of the owner of
-// this bundle, or it is so old that nobody ships any more.
+// this bundle, or it is a week older than the bundle: shipping has ended.
 int open_shipped(int dump_directory, const struct stat& just_written) noexcept {
   constexpr off_t kMostBytes = 1 << 20;
   constexpr time_t kWeek = time_t{7} * 24 * 3600;

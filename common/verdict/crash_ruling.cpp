@@ -115,7 +115,7 @@ Ruling rule_on_fault(const Evidence& e) noexcept {
   const bool few = e.few_served();
   // The program may have gone on in the reserved memory that it could not commit.
   const bool may_be_commit = (e.failure.flags & session::kFailureCommit) != 0 && few;
-  // A result that nobody looked at may have led anywhere.
+  // An unchecked result may have led anywhere.
   const bool is_ignored = kept && e.has(session::kLinkUnchecked) && few && e.is_soon();
   if (!in_request && (may_be_commit || is_ignored))
     return {Link::shortly_after, Certainty::possible};

@@ -49,25 +49,23 @@ class Variant:
     killed: bool = False
 
 
-PYTHON = (
+OF_ANY_LANGUAGE = (
     Variant("base"),
     Variant("shifted", "shifted"),
     Variant("refactored", "refactored"),
     Variant("reentered", "reentered"),
     Variant("exact", more_mib=24, mode="exact"),
     Variant("killed", killed=True),
+)
+PYTHON = (
+    *OF_ANY_LANGUAGE,
     Variant("module", "shifted", by_module=True),
     Variant("older", python="3.8"),
     Variant("newer", "shifted", python="3.13"),
     Variant("3.10", python="3.10"),
 )
 NATIVE = (
-    Variant("base"),
-    Variant("shifted", "shifted"),
-    Variant("refactored", "refactored"),
-    Variant("reentered", "reentered"),
-    Variant("exact", more_mib=24, mode="exact"),
-    Variant("killed", killed=True),
+    *OF_ANY_LANGUAGE,
     Variant("O0", flags=("-O0", "-g")),
     Variant("O3", "shifted", flags=("-O3", "-flto", "-g")),
     Variant("clang", compiler="clang", flags=("-O2", "-g")),

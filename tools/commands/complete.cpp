@@ -9,6 +9,7 @@
 #include <ranges>
 
 #include "tools/base/arguments.h"
+#include "tools/base/directory.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
@@ -33,9 +34,8 @@ void print(const Candidates& candidates, std::string_view before = {}) {
 
 Candidates recorded_processes() {
   Candidates found;
-  std::error_code unreadable;
-  for (const fs::directory_entry& entry : fs::directory_iterator{"/proc", unreadable}) {
-    const std::string name = entry.path().filename();
+  for (const fs::path& path : entries_of("/proc")) {
+    const std::string name = path.filename();
     const auto pid = parse_number<std::uint64_t>(name);
     if (pid && deaths::has_recorder(*pid)) found.push_back({name});
   }
@@ -45,13 +45,12 @@ Candidates recorded_processes() {
 // As a user would type them: relative if they are below the working directory.
 Candidates bundles_and_processes() {
   Candidates found = recorded_processes();
-  std::error_code unreadable;
-  const fs::path here = fs::current_path(unreadable);
+  std::error_code gone;
+  const fs::path here = fs::current_path(gone);
   for (const fs::path& dumps : bundles::dump_directories()) {
     const bool is_below =
         !here.empty() && !dumps.lexically_relative(here).string().starts_with("..");
-    for (const fs::directory_entry& entry : fs::directory_iterator{dumps, unreadable}) {
-      const fs::path& bundle = entry.path();
+    for (const fs::path& bundle : entries_of(dumps)) {
       if (!bundle.filename().string().starts_with("oom_")) continue;
       found.push_back({is_below ? bundle.lexically_relative(here) : bundle});
     }

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 #include "common/limits/health.h"
@@ -28,9 +29,9 @@ std::uint64_t own_peak_bytes(const rusage& used) {
 }  // namespace
 
 std::uint64_t resident_peak_bytes(pid_t process) {
+  const std::string path = fmt::format("{}/{}/status", system::g_roots.proc, process);
   char text[4096];
-  if (system::read_file(fmt::format("/proc/{}/status", process).c_str(), text, sizeof text) <= 0)
-    return 0;
+  if (system::read_file(path.c_str(), text, sizeof text) <= 0) return 0;
   return system::number_in(system::field(text, "VmHWM:")) * 1024;
 }
 
