@@ -352,6 +352,8 @@ void Processes::write(text::JsonWriter& json) noexcept {
   }
   json.end_array();
   write_others(json);
+  const char* const sessions = job_.cause.session_directory;
+  json.key("session_directory").string_or_null(sessions != nullptr ? sessions : "");
   json.key("left_out").number(left_out_);
   json.end_object();
 }

@@ -113,6 +113,33 @@ def test_all_dead_processes_of_a_job(oomrec, preload, worker):
     assert gone.exit_code == 1 and "no dead process left a recording in" in gone.stderr
 
 
+def test_all_dead_processes_of_a_job_after_their_bundles(oomrec, preload, worker):
+    """The bundle of a process with another --session-dir stays as it was."""
+    processes = [worker(), worker()]
+    preload.environment["OOMREC_SESSION_DIR"] = (
+        "elsewhere"  # from the directory in which it started
+    )
+    processes.append(worker())
+    for process in processes:
+        end(process, signal.SIGKILL)
+    bundles = oomrec.json("recover", "--unknown")["bundles"]
+    oomrec.environment["OOMREC_SESSION_DIR"] = str(preload.directory / "elsewhere")
+    bundles += oomrec.json("recover", "--unknown")["bundles"]
+    told = oomrec("ended", "--session-dir", preload.session_dir, "--by", "Slurm", "--text", TEXT)
+    assert told.exit_code == 0, str(told)
+
+    def told_by_slurm() -> list[bool]:
+        evidence = [oomrec.json("show", bundle)["verdict"]["evidence"] for bundle in bundles]
+        return [f"Slurm: {TEXT}" in lines for lines in evidence]
+
+    assert sorted(told_by_slurm()) == [False, True, True]
+    directory = preload.directory / "elsewhere"
+    assert (
+        oomrec("ended", "--session-dir", directory, "--by", "Slurm", "--text", TEXT).exit_code == 0
+    )
+    assert told_by_slurm() == [True, True, True]
+
+
 def test_another_reason(oomrec, worker):
     process = worker()
     words = ("--by", "the autoscaler", "--reason", "other", "--text", "the node is drained")

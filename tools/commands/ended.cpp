@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <set>
 #include <vector>
 
 #include "tools/base/arguments.h"
+#include "tools/base/json.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/bundles/recover/completion.h"
@@ -34,6 +37,19 @@ std::int32_t pid_in(const std::string& word) {
               "Ray"};
 }
 
+void enter_in_recordings(const Sessions& sessions, const recording::Information& information) {
+  for (const bundles::Session& session : sessions) {
+    if (recording::enter_information(session.path, information)) continue;
+    throw Error{Exit::bad_input,
+                fmt::format("the recording of process {} cannot be changed", session.pid),
+                "Run it as the user of the process."};
+  }
+}
+
+fs::path normalized(const fs::path& directory) {
+  return (directory / "").lexically_normal().parent_path();
+}
+
 // Of a running process, or of one that has ended and has no bundle yet.
 Sessions session_of(std::int32_t pid) {
   const Sessions sessions = bundles::sessions_of(bundles::dump_directories());
@@ -42,32 +58,55 @@ Sessions session_of(std::int32_t pid) {
   return youngest != sessions.end() ? Sessions{*youngest} : Sessions{};
 }
 
-// In the bundle that `oomrec watch` has made of its end meanwhile.
-void enter_in_bundle(std::int32_t pid, const recording::Information& information) {
-  for (const bundles::BundleSummary& bundle : bundles::bundles_in(bundles::dump_directories())) {
-    const bool is_changed = bundle.pid == static_cast<std::uint64_t>(pid) &&
-                            bundles::change_evidence(bundle.path, [&](auto& levels) {
-                              recording::enter_information(levels, information);
-                            });
-    if (is_changed) return;
-  }
+// In the bundles that `oomrec watch` has made of ends meanwhile: of each process the newest that
+// has its end. Returns how many.
+std::size_t enter_in_bundles(const recording::Information& information,
+                             const std::function<bool(const bundles::BundleSummary&)>& is_meant) {
+  const auto enter = [&](session::EndLevels& levels) {
+    recording::enter_information(levels, information);
+  };
+  std::set<std::uint64_t> changed;
+  for (const auto& bundle : bundles::bundles_in(bundles::dump_directories()))
+    if (!changed.contains(bundle.pid) && is_meant(bundle) &&
+        bundles::change_evidence(bundle.path, enter))
+      changed.insert(bundle.pid);
+  return changed.size();
+}
+
+void enter_for_process(std::int32_t pid, const recording::Information& information) {
+  const Sessions sessions = session_of(pid);
+  enter_in_recordings(sessions, information);
+  if (!sessions.empty()) return;
+  const auto is_its = [pid](const auto& bundle) {
+    return bundle.pid == static_cast<std::uint64_t>(pid);
+  };
+  if (enter_in_bundles(information, is_its) != 0) return;
   throw Error{Exit::nothing_found,
               fmt::format("process {} has neither a recording nor a bundle of its end", pid),
               "It must have run with oomrec, and have ended within ten minutes. For recordings in "
               "another directory, set OOMREC_SESSION_DIR=DIR; for bundles, OOMREC_DUMP_DIR=DIR."};
 }
 
+// Whether the bundle's process kept its recording below this --session-dir.
+bool is_recorded_in(const fs::path& bundle, const fs::path& directory) {
+  const Json processes = read_json(bundle, "processes.json");
+  return fs::path{text_of(processes, "session_directory").value_or("")}.parent_path() == directory;
+}
+
 // Of dead processes: who is alive there was not ended.
-Sessions sessions_left_in(const std::string& name) {
-  const fs::path directory = (fs::absolute(name) / "").lexically_normal().parent_path();
+void enter_for_job(const std::string& name, const recording::Information& information) {
+  const fs::path directory = normalized(fs::absolute(name));
   Sessions sessions = bundles::sessions_of({}, directory);
   std::erase_if(sessions, [&](const bundles::Session& session) {
     return session.alive || session.path.parent_path().parent_path() != directory;
   });
-  if (!sessions.empty()) return sessions;
+  enter_in_recordings(sessions, information);
+  const std::size_t changed = enter_in_bundles(
+      information, [&](const auto& bundle) { return is_recorded_in(bundle.path, directory); });
+  if (!sessions.empty() || changed != 0) return;
   throw Error{Exit::nothing_found,
-              fmt::format("no dead process left a recording in {}", printable(name)),
-              "Give the OOMREC_SESSION_DIR of the processes, before `oomrec recover`."};
+              fmt::format("no dead process left a recording in {}, or a bundle", printable(name)),
+              "Give the OOMREC_SESSION_DIR of the processes, within ten minutes of their end."};
 }
 
 }  // namespace
@@ -98,15 +137,8 @@ int ended_command(const Words& words) {
                 "Give a name: oomrec ended 4711 --by Ray"};
   }
   information.is_memory = reason == "memory";
-  const std::int32_t pid = directory.empty() ? pid_in(word) : 0;
-  const Sessions sessions = pid != 0 ? session_of(pid) : sessions_left_in(directory);
-  if (sessions.empty()) enter_in_bundle(pid, information);
-  for (const bundles::Session& session : sessions) {
-    if (recording::enter_information(session.path, information)) continue;
-    throw Error{Exit::bad_input,
-                fmt::format("the recording of process {} cannot be changed", session.pid),
-                "Run it as the user of the process."};
-  }
+  directory.empty() ? enter_for_process(pid_in(word), information)
+                    : enter_for_job(directory, information);
   return code(Exit::shown);
 }
 

@@ -42,6 +42,7 @@ constexpr ClearedMember kClearedMembers[] = {
     {"processes.json", "process", zeroed_boot},
     {"processes.json", "cgroup", null},
     {"processes.json", "others", no_list},
+    {"processes.json", "session_directory", null},
     {"telemetry.json", "host", unknown},
     {"telemetry.json", "context", null},
     {"telemetry.json", "job_id", null},
