@@ -24,6 +24,7 @@ void add_counter(Verdict& verdict, const DeathFacts& facts, Killer killer) noexc
                                                       : "in its cgroup");
     if (!rose) {
       line.add(": ").number(after).add(", unchanged since the recorder's last check");
+      if (died_in_another_cgroup(death)) line.add("; it had been moved to another");
       return;
     }
     line.add(" rose from ").number(before).add(" to ").number(after);
@@ -48,7 +49,7 @@ void add_age(text::Text& line, const Usage& usage) noexcept {
 void add_cgroup_level(Verdict& verdict, const Usage& usage) noexcept {
   if (usage.cgroup.limit == session::kUnlimited)
     add_line(verdict, [](text::Text& line) { line.add("no limit on the memory of its cgroup"); });
-  if (!usage.cgroup.bounded()) return;
+  if (!usage.cgroup.bounded() || usage.cgroup.used == 0) return;
   add_line(verdict, [&](text::Text& line) {
     line.add("cgroup: working set ").size(usage.cgroup.used);
     add_age(line, usage);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/verdict/parts.h"
+#include "common/verdict/verdict.h"
 
 namespace oomrec::verdict {
 namespace {
@@ -47,6 +48,7 @@ Usage::Usage(const session::View& view, const End& end) noexcept {
   const std::uint64_t outside_ns = end.levels.realtime_ns;
   if (own_ns != 0) read_own(header, live);
   if (outside_ns > own_ns) read_outside(header, end.levels);
+  if (died_in_another_cgroup(end.death)) cgroup = {};
   read_account(end.account);
   reached = {std::max(cgroup.used, end.levels.resident_peak_bytes), cgroup.limit};
   hits = less(end.levels.limit_hits_after, end.levels.limit_hits_before);
@@ -90,6 +92,14 @@ void Usage::read_account(const session::CgroupAccount& account) noexcept {
 
 void Usage::set_machine(const session::Header& header, std::uint64_t available) noexcept {
   if (available != 0) machine = {less(header.ram_bytes, available), header.ram_bytes};
+}
+
+bool died_in_another_cgroup(const session::Death& death) noexcept {
+  const bool is_by_pid = (death.flags & session::kDeathLineByName) == 0;
+  const bool is_counted = (death.flags & session::kDeathCgroupCounted) != 0 &&
+                          (death.flags & session::kDeathParentCgroup) == 0;
+  return death.kernel_line_kind == static_cast<std::uint32_t>(session::KernelLine::cgroup) &&
+         is_by_pid && is_counted && death.cgroup_oom_kills_after <= death.cgroup_oom_kills_before;
 }
 
 DeathFacts::DeathFacts(const session::View& view, const End& end, std::string_view outcome) noexcept

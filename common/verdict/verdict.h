@@ -63,4 +63,9 @@ bool follows_failure(const session::View&, Certainty at_least = Certainty::possi
 // Whether it does not, although a request of its thread had failed.
 bool is_separate_crash(const session::View&) noexcept;
 
+// Whether the kernel's log names it as killed in a full cgroup, but the one in which it was last
+// seen counts no kill since: it had been moved, and its last readings are of a cgroup that does not
+// matter.
+bool died_in_another_cgroup(const session::Death&) noexcept;
+
 }  // namespace oomrec::verdict

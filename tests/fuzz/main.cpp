@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -33,7 +34,7 @@ namespace fs = std::filesystem;
 using namespace oomrec;
 using Clock = std::chrono::steady_clock;
 
-constexpr unsigned kMostSeconds = 10;  // that a reader may take for an input
+constexpr long kMostSeconds = 10;  // of processor time that a reader may take for an input
 
 struct Settings {
   const fuzz::Target* target = nullptr;
@@ -64,6 +65,12 @@ void save_finding() {
   _exit(1);
 }
 
+// SIGPROF after so much processor time of ours; 0: no more.
+void limit_time(long seconds) {
+  const itimerval once{{0, 0}, {seconds, 0}};
+  setitimer(ITIMER_PROF, &once, nullptr);
+}
+
 struct Tally {
   std::uint64_t inputs = 0, accepted = 0;
   double slowest_s = 0;
@@ -71,14 +78,14 @@ struct Tally {
 
 void read(const std::string& input, Tally& tally) {
   g_input = &input;
-  alarm(kMostSeconds);
+  limit_time(kMostSeconds);
   const Clock::time_point began = Clock::now();
   try {
     tally.accepted += g_settings.target->read(input) ? 1 : 0;
   } catch (const std::exception& error) {
     fail(error.what());
   }
-  alarm(0);
+  limit_time(0);
   g_input = nullptr;
   ++tally.inputs;
   tally.slowest_s =
@@ -149,7 +156,7 @@ int main(int count, char** words) {
   const std::vector<std::string> corpus = corpus_of(g_settings.inputs);
   if (corpus.empty() || std::freopen("/dev/null", "w", stdout) == nullptr) return 2;
   if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(save_finding);
-  signal(SIGALRM, [](int) { fail("more than 10 s for one input"); });
+  signal(SIGPROF, [](int) { fail("more than 10 s of processor time for one input"); });
 
   Tally tally;
   for (const std::string& input : corpus) read(input, tally);

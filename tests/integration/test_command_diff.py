@@ -179,10 +179,13 @@ def test_what_is_filled_between_two_bundles(oomrec, tmp_path, on_disk):
         assert grown["held"] == pytest.approx(48 << 20, abs=2 << 20), account
         assert sum(grown.values()) == account["growth_bytes"]
         of = {row["function"]: row for row in result["functions"]}
-        assert of["share"]["resident_growth_bytes"] == 64 << 20, of
+        assert of["share"]["resident_growth_bytes"] == pytest.approx(64 << 20, abs=64 << 10), of
         reserve = of["reserve"]
-        assert (reserve["growth_bytes"], reserve["resident_growth_bytes"]) == (0, 48 << 20)
-        assert reserve["before"] == {"bytes": 48 << 20, "count": 1, "resident_bytes": 0}
+        assert reserve["growth_bytes"] == 0
+        assert reserve["resident_growth_bytes"] == pytest.approx(48 << 20, abs=64 << 10)
+        # The mapping, and perhaps the small object of Python's that stands for it, if it was sampled.
+        assert reserve["before"]["bytes"] == pytest.approx(48 << 20, abs=64 << 10)
+        assert reserve["before"]["resident_bytes"] < 64 << 10
         assert reserve["change"] == "grown" and "untouched" not in of
         assert [row["function"] for row in result["functions"]][:2] == ["share", "reserve"]
 

@@ -47,15 +47,22 @@ def graded_right(truth: Truth, shown: dict[str, Any] | None, certainty: str | No
         return Grade("wrong", mismatch)
     if certainty == "possible" and truth.decided:
         return Grade("unsure", "possible")
+    if truth.limit and not names_limit(shown):
+        return Grade("unsure", "the limit is not known")
     return Grade("right")
+
+
+def names_limit(shown: dict[str, Any]) -> bool:
+    return shown["limit"]["kind"] not in (None, "none")
 
 
 def mismatches(truth: Truth, shown: dict[str, Any]) -> list[str]:
     """What contradicts the truth although the code is right."""
     request = shown["request"] or {}
+    limit_mib = str((shown["limit"].get("bytes") or 0) >> 20)
     return [
-        _unequal("limit", truth.limit, shown["limit"]["kind"]),
-        _unequal("MiB", str(truth.limit_mib or ""), str((shown["limit"].get("bytes") or 0) >> 20)),
+        _unequal("limit", truth.limit, shown["limit"]["kind"]) if names_limit(shown) else "",
+        _unequal("MiB", str(truth.limit_mib or ""), limit_mib) if names_limit(shown) else "",
         _unequal("api", truth.api, request.get("api") or ""),
         _unequal("outcome", truth.outcome, shown["outcome"]),
         (

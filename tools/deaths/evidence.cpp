@@ -13,6 +13,7 @@
 #include "common/system/files.h"
 #include "common/system/text.h"
 #include "common/text/text.h"
+#include "common/verdict/verdict.h"
 #include "tools/deaths/cgroup_account.h"
 #include "tools/deaths/current_health.h"
 #include "tools/deaths/kernel_faults.h"
@@ -94,6 +95,18 @@ KillQuery query_for(const session::View& view, const MemoryCgroup& cgroup, const
   return query;
 }
 
+// The directory of the cgroup in which the kernel killed it; empty: not known, or gone. `last`:
+// where the process was last seen.
+fs::path directory_of(const KernelKill& kill, const MemoryCgroup& last, const Death& death) {
+  const bool is_other =
+      !kill.cgroup.empty() && last.path.size() > 1 && !is_same_cgroup(kill.cgroup, last.path);
+  if (!is_other) return verdict::died_in_another_cgroup(death) ? fs::path{} : last.directory;
+  std::string directory = last.directory;
+  if (!directory.ends_with(last.path)) return {};
+  directory.replace(directory.size() - last.path.size(), last.path.npos, kill.cgroup);
+  return directory;
+}
+
 session::CgroupAccount account_at(const KernelKill& kill, const session::View& view,
                                   const KillQuery& query) {
   OwnProcess own{kill.process, 0, view.header().off_reason == 0};
@@ -172,7 +185,8 @@ void read_log(session::EndEvidence& evidence, const session::View& view, const M
     if (kill->report != nullptr)
       evidence.account = account_at(*kill, view, query);
     else if (kill->resident.rss_bytes != 0 && boot == Boot::current && is_this_host(view.header()))
-      evidence.account = remaining_account(view, cgroup.directory, &kill->resident);
+      evidence.account =
+          remaining_account(view, directory_of(*kill, cgroup, death), &kill->resident);
   } else if (query.same_pid_namespace && reaches_back && only_others_killed(kills, query)) {
     death.flags |= session::kDeathOthers;
   }

@@ -215,14 +215,8 @@ class Reader {
   bool is_group_ = false;      // the kernel kills all processes of a cgroup
 };
 
-// Paths of one cgroup may differ between namespaces: one may lack its first components.
-bool same_cgroup(std::string_view path, std::string_view other) {
-  if (path.size() <= 1 || other.size() <= 1) return false;
-  return path.size() < other.size() ? other.ends_with(path) : path.ends_with(other);
-}
-
 bool matches_cgroup(const KernelKill& kill, const KillQuery& query) {
-  if (!kill.cgroup.empty()) return same_cgroup(kill.cgroup, query.cgroup);
+  if (!kill.cgroup.empty()) return is_same_cgroup(kill.cgroup, query.cgroup);
   // All processes of the cgroup at its limit were killed together.
   return kill.limited_cgroup.size() > 1 && (query.cgroup == kill.limited_cgroup ||
                                             query.cgroup.starts_with(kill.limited_cgroup + '/'));
@@ -262,6 +256,11 @@ bool matches(const KernelKill& kill, const KillQuery& query) {
 
 }  // namespace
 
+bool is_same_cgroup(std::string_view path, std::string_view other) {
+  if (path.size() <= 1 || other.size() <= 1) return false;
+  return path.size() < other.size() ? other.ends_with(path) : path.ends_with(other);
+}
+
 std::vector<KernelKill> kills_in(const KernelLog& log) {
   std::vector<KernelKill> kills;
   std::map<std::string_view, Reader> readers;  // reports of several callers interleave
@@ -291,7 +290,8 @@ bool only_others_killed(const std::vector<KernelKill>& kills, const KillQuery& q
   for (const KernelKill& kill : kills) {
     if (!matches_time(kill, query)) continue;
     if (matches_pid(kill, query)) return false;
-    others |= kill.cgroup.empty() || query.cgroup.empty() || same_cgroup(kill.cgroup, query.cgroup);
+    others |=
+        kill.cgroup.empty() || query.cgroup.empty() || is_same_cgroup(kill.cgroup, query.cgroup);
   }
   return others;
 }

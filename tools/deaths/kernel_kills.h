@@ -49,6 +49,10 @@ struct KillQuery {
   std::uint64_t most_bytes = 0;  // the most that can have become resident since
 };
 
+// Whether two paths may be those of one cgroup: in another cgroup namespace, one may lack its first
+// components. Not if one of them is "/", or unknown.
+bool is_same_cgroup(std::string_view path, std::string_view other);
+
 // Whether a task of the process has this name, of which the kernel keeps the first 15 bytes.
 bool is_named(const KillQuery& query, std::string_view logged);
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/session/account_fields.h"
+#include "common/verdict/verdict.h"
 #include "tests/unit/common/bundle/session_image.h"
 #include "tests/unit/tools/deaths/fake_system.h"
 #include "tools/deaths/ending.h"
@@ -94,10 +95,10 @@ struct Scene : session::TrainingSession, FakeSystem {
   std::filesystem::path job;
 };
 
-std::string kill_line(int pid, const char* name = "python3") {
-  return "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,"
-         "oom_memcg=/job,task_memcg=/job,task=" +
-         std::string{name} + ",pid=" + std::to_string(pid) +
+std::string kill_line(int pid, const std::string& name = "python3",
+                      const std::string& cgroup = "/job") {
+  return "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=" +
+         cgroup + ",task_memcg=" + cgroup + ",task=" + name + ",pid=" + std::to_string(pid) +
          ",uid=0\nMemory cgroup out of memory: Killed process " + std::to_string(pid) + " (" +
          name + ") total-vm:1kB, anon-rss:665600kB, file-rss:0kB, shmem-rss:0kB, UID:0\n";
 }
@@ -354,4 +355,34 @@ TEST_CASE("a process that was moved to another cgroup counts the kills there") {
   CHECK(death().cgroup_oom_kills_before == 4);
   CHECK(death().cgroup_oom_kills_after == 5);
   CHECK(scene.verdict(seen) == "cgroup_oom_kill");
+}
+
+TEST_CASE("the kernel names another cgroup than the one in which the process was last seen") {
+  Scene scene;
+  scene.file(scene.job / "memory.oom_control", "oom_kill 0\n");
+  const auto explain = [&] {
+    const session::EndEvidence end = deaths::end_evidence_of(scene.view(), {});
+    return oomrec::verdict::verdict_of(scene.view(), oomrec::Trigger::killed, 0, {}, "oom_killed",
+                                       &end);
+  };
+  SUBCASE("whose limit can be read") {
+    const std::filesystem::path other = scene.cgroup("memory/other");
+    scene.file(other / "memory.limit_in_bytes", std::to_string(60 * kMiB) + "\n");
+    scene.file(other / "memory.usage_in_bytes", "0\n");
+    scene.log(kill_line(4711, "python3", "/other"));
+    CHECK(explain().limit_bytes == 60 * kMiB);
+    CHECK(explain().limit_used_bytes == 60 * kMiB);
+  }
+  SUBCASE("which is gone") {
+    scene.log(kill_line(4711, "python3", "/gone"));
+    CHECK(explain().code == VerdictCode::cgroup_oom_kill);
+    CHECK(explain().limit_bytes == 0);
+  }
+  SUBCASE("not by its name: the one in which it was counts no kill") {
+    scene.log("Memory cgroup out of memory: Killed process 4711 (python3) anon-rss:61440kB\n");
+    CHECK(explain().code == VerdictCode::cgroup_oom_kill);
+    CHECK(explain().limit_bytes == 0);
+    scene.file(scene.job / "memory.oom_control", "oom_kill 1\n");
+    CHECK(explain().limit_bytes == 700 * kMiB);
+  }
 }
