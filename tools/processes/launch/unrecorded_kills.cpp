@@ -16,16 +16,16 @@ constexpr std::uint64_t kEndedTogetherNs = 2'000'000'000;
 
 // The clock of the log may be wrong by seconds, but pids are given out in turn: a process whose pid
 // comes before the program's is older, and not of this run.
-bool is_younger(const deaths::KernelKill& kill, const ProgramFacts& program,
-                std::uint64_t pid_max) {
+bool is_of_this_run(const deaths::KernelKill& kill, const ProgramFacts& program,
+                    std::uint64_t pid_max) {
   const auto own = static_cast<std::uint64_t>(program.pid);
-  return kill.pid != own && (kill.pid + pid_max - own) % pid_max < pid_max / 2;
+  return (kill.pid + pid_max - own) % pid_max < pid_max / 2;
 }
 
 bool is_of_this_time(const deaths::KernelKill& kill, const ProgramFacts& program,
                      const deaths::LogClock& clock, std::uint64_t pid_max) {
   return kill.realtime_ns + clock.error_ns() >= program.start_realtime_ns &&
-         is_younger(kill, program, pid_max);
+         is_of_this_run(kill, program, pid_max);
 }
 
 std::uint64_t read_pid_max() {
@@ -39,9 +39,12 @@ std::uint64_t read_pid_max() {
   return read != 0 ? read : kMost;
 }
 
+pid_t pid_of(const deaths::KernelKill& kill) {
+  return static_cast<pid_t>(kill.process != 0 ? kill.process : kill.pid);
+}
+
 bool is_descendant(const deaths::KernelKill& kill, const Descendants& descendants) {
-  return descendants.contains(static_cast<pid_t>(kill.pid)) ||
-         (kill.process != 0 && descendants.contains(static_cast<pid_t>(kill.process)));
+  return descendants.contains(static_cast<pid_t>(kill.pid)) || descendants.contains(pid_of(kill));
 }
 
 ProgramFacts facts_of(pid_t pid, const std::string& name, const ProgramFacts& program) {
@@ -103,21 +106,34 @@ std::vector<UnrecordedKill> unrecorded_kills(const ProgramFacts& program,
     return kill.kind == session::KernelLine::cgroup && program.cgroup.named[1] != '\0' &&
            kill.cgroup == program.cgroup.named;
   };
-  // Kills of the cgroup that the kernel counted, but logged without the cgroup's name or not at
-  // all.
+  const auto is_unnamed = [](const deaths::KernelKill& kill) {
+    return kill.kind == session::KernelLine::cgroup && kill.cgroup.empty();
+  };
+  const auto is_known = [&](const deaths::KernelKill& kill) {
+    return recorded.contains(static_cast<pid_t>(kill.pid)) || is_descendant(kill, descendants) ||
+           is_recorded(pid_of(kill), descendants.own_pid_of(pid_of(kill)), recorded);
+  };
+  // Kills of the cgroup that the kernel counted, but logged without the cgroup's name, as it does
+  // if it kills often, or not at all. Others of such a log are of other cgroups.
   std::uint64_t unnamed = counted_kills(observed);
-  for (const deaths::KernelKill& kill : kills)
-    if (is_of_this_time(kill, program, clock, pid_max) && is_in_cgroup(kill) && unnamed > 0)
-      --unnamed;
+  std::uint64_t strangers = 0;
   for (const deaths::KernelKill& kill : kills) {
     if (!is_of_this_time(kill, program, clock, pid_max)) continue;
-    const bool is_unnamed = kill.kind == session::KernelLine::cgroup && kill.cgroup.empty();
-    const bool is_ours =
-        is_descendant(kill, descendants) ||
-        (descendants.are_alone_in_cgroup() && (is_in_cgroup(kill) || (is_unnamed && unnamed > 0)));
-    if (!is_ours || found.size() == kMostKills) continue;
-    if (is_unnamed && unnamed > 0) --unnamed;
-    const auto pid = static_cast<pid_t>(kill.process != 0 ? kill.process : kill.pid);
+    const bool is_counted = is_in_cgroup(kill) || (is_unnamed(kill) && is_known(kill));
+    if (is_counted && unnamed > 0) --unnamed;
+    if (is_unnamed(kill) && !is_known(kill)) ++strangers;
+  }
+  const bool are_strangers_ours = strangers <= unnamed && descendants.are_alone_in_cgroup();
+  for (const deaths::KernelKill& kill : kills) {
+    if (!is_of_this_time(kill, program, clock, pid_max)) continue;
+    const bool is_stranger = is_unnamed(kill) && !is_known(kill);
+    const bool is_ours = is_descendant(kill, descendants) ||
+                         (descendants.are_alone_in_cgroup() && is_in_cgroup(kill)) ||
+                         (is_stranger && are_strangers_ours);
+    const bool is_program = kill.pid == static_cast<std::uint64_t>(program.pid);
+    if (!is_ours || is_program || found.size() == kMostKills) continue;
+    if (is_stranger) --unnamed;
+    const pid_t pid = pid_of(kill);
     if (recorded.contains(static_cast<pid_t>(kill.pid)) ||
         is_recorded(pid, descendants.own_pid_of(pid), recorded))
       continue;
