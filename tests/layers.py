@@ -2,7 +2,7 @@
 
 A folder with sources has one library, `common_text_dep` for common/text; a file may include headers
 of its own folder and of those that its library names in `dependencies`, or its row in the table of
-common/ or tools/, and no others.
+common/, recorder/ or tools/, and no others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def folders(root: Path) -> tuple[str, ...]:
 
 @cache
 def rows(root: Path, top: str) -> dict[str, set[str]]:
-    """The rows of the table of common/ or tools/, in their order: the libraries that each folder uses."""
+    """The rows of the table of common/, recorder/ or tools/, in their order: the libraries that each folder uses."""
     build = root / top / "meson.build"
     text = COMMENT.sub("", build.read_text(encoding="utf-8")) if build.is_file() else ""
     return {match[1]: set(re.findall(r"\w+", match[2])) for match in ROW.finditer(text)}
