@@ -12,8 +12,8 @@ in one direction. At the end the watcher gets SIGTERM.
 
 Lost: deaths without a row in the store that says how they ended. Twice: deaths with two of them.
 Well: programs that ended well and have a row. Left: recordings and bundles that are not shipped.
-Any of these is a failure. An archive may be promised and absent: if its watcher is killed between
-row and ledger just before a bound is reached, the next one finds no place for it.
+Absent: archives that a row promised. Broken: those that tar does not read. Any of these is a
+failure.
 
 --measure kills by a real memory cgroup instead, and prints how long it takes until the row is in
 the store, and the CPU time of that.
@@ -383,10 +383,8 @@ class Trials:
             "well": sorted(label for label in rows if label not in deaths),
             "left": unshipped + [str(path) for path in self.setting.sessions.rglob("*.session")],
             "archives": len(archives),
-            "archives promised and absent": sorted(
-                {row["raw_key"] for row in last.values() if row["raw_key"]} - names
-            ),
-            "broken archives": [
+            "absent": sorted({row["raw_key"] for row in last.values() if row["raw_key"]} - names),
+            "broken": [
                 str(path)
                 for path in archives
                 if subprocess.run(["tar", "-tf", path], capture_output=True).returncode != 0
@@ -417,7 +415,7 @@ def trials(build: Path, count: int, seed: int, kind: str) -> int:
         finally:
             kill([setting.watcher.pid, *setting.descendants()])
             store.kill()
-        bad = [key for key in ("lost", "twice", "well", "left", "broken archives") if result[key]]
+        bad = [key for key in ("lost", "twice", "well", "left", "absent", "broken") if result[key]]
         result |= {"trials": count, "seed": seed, "store": kind}
         result["seconds"] = round(time.monotonic() - begin)
         print(json.dumps(result, indent=2))

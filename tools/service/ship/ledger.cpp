@@ -27,12 +27,12 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kMostGoneLines = 200;  // of bundles that are gone, before it is compacted
-constexpr std::string_view kEarlyRow = "early-row", kRow = "row", kRaw = "raw",
+constexpr std::string_view kPlan = "plan", kEarlyRow = "early-row", kRow = "row", kRaw = "raw",
                            kUnreadable = "unreadable", kShipped = "shipped";
 
-std::string row_line(const std::string& bundle, const Plan& plan, bool is_final) {
-  return fmt::format("{} {} {} {} {} {}\n", bundle, is_final ? kRow : kEarlyRow, plan.day,
-                     plan.stem, plan.raw, plan.signature);
+std::string plan_line(const std::string& bundle, std::string_view what, const Plan& plan) {
+  return fmt::format("{} {} {} {} {} {}\n", bundle, what, plan.day, plan.stem, plan.raw,
+                     plan.signature);
 }
 std::string raw_line(const std::string& bundle, std::uint64_t bytes) {
   return fmt::format("{} {} {}\n", bundle, kRaw, bytes);
@@ -108,12 +108,16 @@ void Ledger::apply(std::string_view line) {
   if (words.size() < 2) return;
   ++lines_;
   const std::string_view what = words[1];
-  const bool is_row = (what == kRow || what == kEarlyRow) && words.size() == 6;
-  if (!is_row && what != kRaw && what != kUnreadable) return;
+  const bool is_row = what == kRow || what == kEarlyRow;
+  const bool has_plan = (is_row || what == kPlan) && words.size() == 6;
+  if (!has_plan && what != kRaw && what != kUnreadable) return;
   Arrived& arrived = bundles_[std::string{words[0]}];
-  if (is_row) {
-    arrived.plan = Plan{std::string{words[2]}, std::string{words[3]}, std::string{words[4]},
-                        std::string{words[5]}};
+  if (has_plan) {
+    // Two processes may have made one each: the first holds for both.
+    if (!arrived.plan)
+      arrived.plan = Plan{std::string{words[2]}, std::string{words[3]}, std::string{words[4]},
+                          std::string{words[5]}};
+    arrived.row = arrived.row || is_row;
     arrived.final_row = arrived.final_row || what == kRow;
   } else if (what == kRaw && words.size() == 3) {
     arrived.raw = true;
@@ -139,7 +143,8 @@ void Ledger::begin() const {
 
 bool Ledger::add_row(const std::string& bundle, const Plan& plan, bool is_final) {
   const bool is_all = !plan.has_raw() || of(bundle).raw;
-  return add(row_line(bundle, plan, is_final) + (is_all ? mark_line(bundle, kShipped) : ""));
+  return add(plan_line(bundle, is_final ? kRow : kEarlyRow, plan) +
+             (is_all ? mark_line(bundle, kShipped) : ""));
 }
 
 bool Ledger::add_raw(const std::string& bundle, std::uint64_t bytes) {
@@ -148,6 +153,11 @@ bool Ledger::add_raw(const std::string& bundle, std::uint64_t bytes) {
 
 bool Ledger::add_unreadable(const std::string& bundle) {
   return add(mark_line(bundle, kUnreadable) + mark_line(bundle, kShipped));
+}
+
+std::optional<Plan> Ledger::add_plan(const std::string& bundle, const Plan& plan) {
+  if (!add(plan_line(bundle, kPlan, plan))) return {};
+  return of(bundle).plan.value_or(plan);
 }
 
 bool Ledger::add(const std::string& lines) {
@@ -182,10 +192,15 @@ std::string Ledger::compacted() const {
   std::string text;
   for (const auto& [bundle, arrived] : bundles_) {
     if (!is_kept(bundle, arrived)) continue;
-    if (arrived.plan) text += row_line(bundle, *arrived.plan, arrived.final_row);
+    if (arrived.plan)
+      text += plan_line(bundle,
+                        arrived.final_row ? kRow
+                        : arrived.row     ? kEarlyRow
+                                          : kPlan,
+                        *arrived.plan);
     if (arrived.raw) text += raw_line(bundle, arrived.raw_bytes);
     if (arrived.unreadable) text += mark_line(bundle, kUnreadable);
-    if (arrived.unreadable || (arrived.plan && !arrived.awaits_raw()))
+    if (arrived.unreadable || (arrived.row && !arrived.awaits_raw()))
       text += mark_line(bundle, kShipped);
   }
   return text;

@@ -3,6 +3,8 @@
 //
 // One line for each thing that arrived, in the order of arrival. A process that dies after it has
 // put an object and before it has added the line puts the object once more, which changes nothing.
+// The plan has a line before the row is put: the row names the archive, which is to follow whoever
+// ships next, and whatever the bounds of the day are by then.
 // Retention reads the last of a bundle's lines, "NAME shipped" (common/bundle/retention.h).
 #pragma once
 
@@ -19,7 +21,7 @@ namespace oomrec::tools::service {
 
 inline constexpr std::string_view kNoRaw = "-";
 
-// What the row of a bundle decided for the rest of it.
+// What is to be shipped of a bundle, and under which names. It is made once.
 struct Plan {
   std::string day;          // of the death, "2026-11-30"
   std::string stem;         // of its objects' names
@@ -31,13 +33,14 @@ struct Plan {
 };
 
 struct Arrived {
-  std::optional<Plan> plan;  // if a row has arrived
-  bool final_row = false;    // the row that says how the process ended
-  bool raw = false;          // or it is too large for the store
+  std::optional<Plan> plan;
+  bool row = false;        // any
+  bool final_row = false;  // the row that says how the process ended
+  bool raw = false;        // or it is too large for the store
   std::uint64_t raw_bytes = 0;
   bool unreadable = false;  // nothing can be shipped
 
-  bool awaits_raw() const { return plan && plan->has_raw() && !raw; }
+  bool awaits_raw() const { return row && plan->has_raw() && !raw; }
 };
 
 class Ledger {
@@ -51,10 +54,12 @@ class Ledger {
   // keeps what has not arrived (common/bundle/retention.h).
   void begin() const;
 
-  // Adds a line, and waits until it is on the disk. False on error, with a remark.
+  // Each adds a line, and waits until it is on the disk. False on error, with a remark.
   bool add_row(const std::string& bundle, const Plan& plan, bool is_final);
   bool add_raw(const std::string& bundle, std::uint64_t bytes);  // 0: it is too large
   bool add_unreadable(const std::string& bundle);
+  // Likewise. Returns the plan that holds: another process may have made one before.
+  std::optional<Plan> add_plan(const std::string& bundle, const Plan& plan);
 
  private:
   void read();

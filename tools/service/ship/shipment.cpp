@@ -78,15 +78,16 @@ class Shipping {
     const bundles::Source source = bundles::open_recorded(bundle.string(), cache_);
     Json row = parse_json(rows_.line_of(source));
     const std::string day = text_of(row, "day").value_or("");
-    const std::optional<Plan> known = ledger.of(name).plan;
-    const Plan plan = known ? *known : plan_for(row, name);
+    std::optional<Plan> plan = ledger.of(name).plan;
+    if (!plan) plan = ledger.add_plan(name, plan_for(row, name));
+    if (!plan) return PutResult::refused;
     const fs::path file = scratch_ / "row.json";
-    write_output(file, line_of(std::move(row), plan), IfExists::overwrite);
+    write_output(file, line_of(std::move(row), *plan), IfExists::overwrite);
     // A row that is not the last one has a name of its own: no object is put twice.
     const PutResult result = settings_.put(
-        fmt::format("rows/day={}/{}{}.json", day, plan.stem, is_final ? "" : "-running"), file);
+        fmt::format("rows/day={}/{}{}.json", day, plan->stem, is_final ? "" : "-running"), file);
     if (result != PutResult::stored) return result;
-    return ledger.add_row(name, plan, is_final) ? PutResult::stored : PutResult::refused;
+    return ledger.add_row(name, *plan, is_final) ? PutResult::stored : PutResult::refused;
   }
 
   PutResult ship_life(const fs::path& file) {

@@ -102,7 +102,7 @@ void Shipper::find_shipments(const fs::path& directory, std::map<Shipment, Attem
         attempts.next = std::min(attempts.next, first_try(shipment));
       found.emplace(shipment, attempts);
     };
-    if (!arrived.final_row && (!arrived.plan || !awaits_end(path))) add(Shipment::Part::row);
+    if (!arrived.final_row && (!arrived.row || !awaits_end(path))) add(Shipment::Part::row);
     if (arrived.awaits_raw()) add(Shipment::Part::raw);
   }
   for (const fs::path& file : bundles::lives_in(directory)) {

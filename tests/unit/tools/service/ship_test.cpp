@@ -60,6 +60,24 @@ TEST_CASE("what arrives is in the list, and a bundle of which nothing is left is
   CHECK(spool.now("oom_cpu_20261130_101530_002").unreadable);
 }
 
+TEST_CASE("of two plans for a bundle the first holds, also once the list is compacted") {
+  const Spool spool;
+  fs::create_directory(spool.directory / kBundle);
+  const service::Plan without{kPlan.day, kPlan.stem, std::string{service::kNoRaw}, "a"};
+  service::Ledger ledger{spool.directory}, other{spool.directory};
+  CHECK(ledger.add_plan(kBundle, kPlan)->has_raw());
+  CHECK(other.add_plan(kBundle, without)->has_raw());
+  CHECK(!spool.now().row);
+  CHECK(!spool.now().awaits_raw());
+  for (int i = 0; i < 300; ++i) REQUIRE(other.add_plan("oom_gone_20200101_000000_001", without));
+  const std::string text = spool.text();
+  CHECK(std::count(text.begin(), text.end(), '\n') < 300);
+  CHECK(spool.now().plan->raw_key() == kPlan.raw_key());
+  REQUIRE(ledger.add_row(kBundle, kPlan, true));
+  CHECK(spool.now().awaits_raw());
+  CHECK(spool.text().find(" shipped\n") == std::string::npos);
+}
+
 TEST_CASE("a line that a crash has cut is ignored, and the next one is whole") {
   const Spool spool;
   std::ofstream{spool.file} << kBundle << " row 2026-11-30 node7";
