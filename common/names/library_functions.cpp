@@ -53,8 +53,11 @@ constexpr std::string_view kJavaHeap[] = {
 template <std::size_t count>
 bool begins_with_one_of(const std::string_view (&beginnings)[count],
                         std::string_view name) noexcept {
-  return std::any_of(std::begin(beginnings), std::end(beginnings),
-                     [&](std::string_view beginning) { return name.starts_with(beginning); });
+  // Mostly the first letter decides, without a call.
+  return !name.empty() &&
+         std::any_of(std::begin(beginnings), std::end(beginnings), [&](std::string_view beginning) {
+           return name.front() == beginning.front() && name.starts_with(beginning);
+         });
 }
 
 }  // namespace

@@ -103,22 +103,23 @@ Counted counted_holders(const Source& source, At at) {
   std::vector<recording::HolderFigures>& holders = counted.holders;
   std::erase_if(holders, [&](const auto& holder) { return !is_counted(holder.space, device); });
   for (const recording::HolderFigures& holder : holders) counted.whole += bytes_of(holder);
-  // Sorted as numbers: most holders are small, and left out.
+  // A heap of numbers: most holders are small, and left out.
   std::vector<std::pair<std::uint64_t, std::size_t>> by_size;
   for (std::size_t i = 0; i < holders.size(); ++i) by_size.emplace_back(bytes_of(holders[i]), i);
-  std::sort(by_size.begin(), by_size.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second < b.second;
-  });
+  const auto is_less = [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  };
+  std::make_heap(by_size.begin(), by_size.end(), is_less);
   std::uint64_t left = counted.whole;
   std::vector<recording::HolderFigures> large;
-  for (const auto& [bytes, i] : by_size) {
-    if (large.size() < kMostStacks && left > counted.whole / kSmall) {
-      left -= bytes;
-      large.push_back(holders[i]);
-    } else {
-      counted.left_out_count += at == At::peak ? holders[i].peak_count : holders[i].live_count;
-    }
+  while (!by_size.empty() && large.size() < kMostStacks && left > counted.whole / kSmall) {
+    left -= by_size.front().first;
+    large.push_back(holders[by_size.front().second]);
+    std::pop_heap(by_size.begin(), by_size.end(), is_less);
+    by_size.pop_back();
   }
+  for (const auto& [bytes, i] : by_size)
+    counted.left_out_count += at == At::peak ? holders[i].peak_count : holders[i].live_count;
   counted.left_out_bytes = left;
   holders = std::move(large);
   return counted;
@@ -178,15 +179,17 @@ std::uint32_t subject_device(const Source& source) {
 }
 
 const std::shared_ptr<const Frame>& FrameReader::frame_of(recording::LocationId id) {
-  const auto [at, is_new] = frames_.try_emplace(id);
-  if (!is_new) return at->second;
+  if (frames_.size() <= id) frames_.resize(locations_.size());
+  Known& known = frames_[id];
+  if (known.is_read) return known.frame;
+  known.is_read = true;
   const Location& location = locations_[id];
-  const recording::Interest interest = recording::interests({id}, locations_)[0];
+  const recording::Interest interest = recording::interest_alone(location, locations_);
   if (!location.label && !is_left_out(location, locations_, interest))
-    at->second = described(
+    known.frame = described(
         location, locations_,
         interest == recording::Interest::own_line || interest == recording::Interest::own_function);
-  return at->second;
+  return known.frame;
 }
 
 Frames FrameReader::frames_of(const std::vector<recording::LocationId>& stack) {

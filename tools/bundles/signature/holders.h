@@ -1,8 +1,8 @@
 // The holders and the failed request of a source, as its row has them.
 #pragma once
 
+#include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "tools/bundles/signature/signature.h"
@@ -39,9 +39,12 @@ class FrameReader {
  private:
   const std::shared_ptr<const Frame>& frame_of(recording::LocationId id);
 
+  struct Known {
+    bool is_read = false;
+    std::shared_ptr<const Frame> frame;  // null: left out
+  };
   const recording::Locations& locations_;
-  std::unordered_map<recording::LocationId, std::shared_ptr<const Frame>>
-      frames_;  // null: left out
+  std::vector<Known> frames_;  // by location
 };
 inline constexpr std::size_t kMostFrames = 32;
 

@@ -1,7 +1,5 @@
 #include "tools/recording/analysis/stacks.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
@@ -150,10 +148,9 @@ std::uint32_t Stacks::function_of(LocationId id) {
   const bool script = location.is_script();
   const bool is_named = location.kind != Location::Kind::note && !location.function.empty() &&
                         !(script && location.function.back() == '>');
-  std::string name = std::to_string(id);
-  if (is_named)
-    name = fmt::format("{}\n{}", location.function,
-                       script ? location.file : std::to_string(location.names));
+  std::string name = is_named ? location.function + '\n' +
+                                    (script ? location.file : std::to_string(location.names))
+                              : std::to_string(id);
   const auto next = static_cast<std::uint32_t>(function_numbers_.size() + 1);
   return number = function_numbers_.try_emplace(std::move(name), next).first->second;
 }
@@ -256,7 +253,9 @@ StackId Stacks::of_node(std::uint32_t node) {
 }
 
 std::vector<LocationId> Stacks::locations(StackId stack) const {
+  constexpr std::size_t kMostlyEnough = 128;
   std::vector<LocationId> locations;
+  locations.reserve(kMostlyEnough);
   for (; stack != 0; stack = entries_[stack].parent) locations.push_back(entries_[stack].location);
   return locations;
 }

@@ -48,7 +48,7 @@ Interest interest_of(const Location& location, const Locations& locations, bool 
     return text::is_programs_own_script(location.file) ? Interest::own_line
                                                        : Interest::library_line;
   }
-  const std::string module = locations.module_path(location);
+  const std::string& module = locations.module_path(location);
   // Inside of the innermost Python line, the interpreter's functions show how the memory was
   // requested. Further out they only connect the lines.
   if (location.interpreter)
@@ -122,6 +122,10 @@ std::size_t allocator_frames(const std::vector<LocationId>& stack, const Locatio
     if (names::is_allocator_function(location.function)) frames = at + 1;
   }
   return frames;
+}
+
+Interest interest_alone(const Location& location, const Locations& locations) {
+  return interest_of(location, locations, true);
 }
 
 std::vector<Interest> interests(const std::vector<LocationId>& stack, const Locations& locations) {

@@ -34,6 +34,8 @@ struct StackRow {
 
 // The interest of each location of a stack, innermost first.
 std::vector<Interest> interests(const std::vector<LocationId>& stack, const Locations& locations);
+// That of a location whatever is around it.
+Interest interest_alone(const Location& location, const Locations& locations);
 
 // The number of innermost frames that are an allocator's: up to the outermost one of its functions,
 // with what lies between them.

@@ -239,11 +239,11 @@ LocationId Locations::of_json(const Json& frame) {
   return intern(std::move(location));
 }
 
-std::string Locations::module_path(const Location& location) const {
+const std::string& Locations::module_path(const Location& location) const {
   return modules_[location.names]->path;
 }
 
-std::string Locations::build_id(const Location& location) const {
+const std::string& Locations::build_id(const Location& location) const {
   return modules_[location.names]->build_id;
 }
 

@@ -73,8 +73,8 @@ class Locations {
   const Location& operator[](LocationId id) const { return locations_[id]; }
   std::size_t size() const { return locations_.size(); }
 
-  std::string module_path(const Location& location) const;
-  std::string build_id(const Location& location) const;  // hexadecimal; empty: unknown
+  const std::string& module_path(const Location& location) const;
+  const std::string& build_id(const Location& location) const;  // hexadecimal; empty: unknown
 
   // Modules whose file is now another build, or is gone: it cannot symbolize their functions.
   std::vector<std::string> unreadable_modules() const;
