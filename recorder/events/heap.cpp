@@ -266,6 +266,8 @@ void on_allocate(InHook hook, const Block& block) noexcept {
     const Share share = share_of(*thread, block.bytes + block.gap_bytes);
     if (share.weight != 0) [[unlikely]]
       record_block(hook, *thread, block, share);
+    else if (thread->sampler.stops())
+      read_clock(hook, *thread);
     thread->reallocating = false;
   }
   const std::uint64_t usable = block.usable_bytes != 0 ? block.usable_bytes : block.bytes;

@@ -114,7 +114,11 @@ bool insert(InHook hook, const live::Block& block) noexcept {
 
 std::uint32_t object_weight(InHook hook, Source source, std::uint64_t bytes) noexcept {
   ThreadState* const thread = current_thread(hook);
-  if (thread == nullptr || !thread->sampler.take(scaled(*thread, source, bytes))) return 0;
+  if (thread == nullptr) return 0;
+  if (!thread->sampler.take(scaled(*thread, source, bytes))) {
+    if (thread->sampler.stops()) read_clock(hook, *thread);
+    return 0;
+  }
   return thread->sampler.weight(scaled(*thread, source, bytes),
                                 g_state.interval_bytes.load(std::memory_order_relaxed));
 }

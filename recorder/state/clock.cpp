@@ -10,6 +10,20 @@ namespace oomrec::recorder {
 
 using session::g_session;
 
+namespace {
+
+// A library fills its reservation, and makes few requests meanwhile. Each may be the only one that
+// sees what has been touched, so that one in 64 of what is sampled on average reads the clock.
+void watch_reservations(ThreadState& thread) noexcept {
+  constexpr std::uint64_t kStopsBetweenSamples = 64;
+  const bool watches = g_state.ranges.usable_bytes() >= kReservedBytes;
+  if (watches) thread.events_to_clock = 0;
+  const std::uint64_t interval = g_state.interval_bytes.load(std::memory_order_relaxed);
+  thread.sampler.stop_each(watches ? interval / kStopsBetweenSamples : 0);
+}
+
+}  // namespace
+
 void read_clock(InHook hook, ThreadState& thread) noexcept {
   if (thread.reallocating) return;
   const std::uint64_t now = system::coarse_ns();
@@ -20,8 +34,7 @@ void read_clock(InHook hook, ThreadState& thread) noexcept {
     thread.sums.settle(hook, g_state.holders);
   }
   maybe_sample_growth(hook, thread, now);
-  // A library's threads make few events, and each may be the only one that sees what they touch.
-  if (!exact() && g_state.ranges.usable_bytes() >= kReservedBytes) thread.events_to_clock = 0;
+  if (!exact()) watch_reservations(thread);
   const std::uint64_t last = g_session.header().last_tick_ns.load(std::memory_order_relaxed);
   if (now < last + kTickNs) [[likely]]
     return;

@@ -14,7 +14,7 @@ namespace oomrec::recorder {
 // How long a look may take (residency::Deadline): of a thread of the program that is merely near a
 // limit, and of one that waits for a bundle in any case.
 inline constexpr std::uint64_t kBriefLookNs = 50'000'000;
-inline constexpr std::uint64_t kLookForBundleNs = 100'000'000;
+inline constexpr std::uint64_t kLookForBundleNs = 90'000'000;
 
 // Maps memory for it, and unmaps that again. Returns how long it took, in ns. Nothing is entered if
 // another thread is looking, or there is no memory.

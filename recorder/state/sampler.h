@@ -8,11 +8,15 @@
 // memory, so the next distance is drawn afresh from the block's end. A thread's first distance is
 // drawn, too: a full interval would never sample threads that allocate little. Logarithm and
 // exponential are our own: libm may not be loaded, and must not set errno.
+//
+// A thread that must read the clock more often than it is sampled *stops*: the distance to the next
+// point is then counted down in steps, so that passes() costs the same.
 #pragma once
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <utility>
 
 namespace oomrec::recorder {
 
@@ -68,15 +72,28 @@ class Sampler {
 
   void start(std::uint64_t seed, std::uint64_t interval) noexcept {
     random_ = RandomNumbers{seed};
+    rest_ = 0;
+    step_ = 0;
     countdown_ = distance(interval);
   }
 
+  // From now on passes() fails after so many bytes at the latest; 0: only at sample points.
+  void stop_each(std::uint64_t bytes) noexcept {
+    if (bytes == step_) return;
+    step_ = bytes;
+    take_step();
+  }
+  bool stops() const noexcept { return step_ != 0; }
+
   // One subtraction for most blocks. True: the block contains a sample point; call weight().
   bool take(std::uint64_t bytes) noexcept {
-    return (countdown_ -= static_cast<std::int64_t>(bytes + kBesides)) < 0;
+    countdown_ -= static_cast<std::int64_t>(bytes + kBesides);
+    if (countdown_ < 0) take_step();
+    return countdown_ < 0;
   }
 
-  // Whether the block contains no sample point. True counts the block; after false call take().
+  // Whether the block contains no sample point, and no stop. True counts the block; after false
+  // call take().
   bool passes(std::uint64_t bytes) noexcept {
     const std::int64_t left = countdown_ - static_cast<std::int64_t>(bytes + kBesides);
     if (left < 0) return false;
@@ -93,6 +110,7 @@ class Sampler {
   // How many blocks the one just taken represents; draws the distance to the next.
   std::uint32_t weight(std::uint64_t bytes, std::uint64_t interval) noexcept {
     countdown_ = distance(interval);
+    take_step();
     const double x = static_cast<double>(bytes + kBesides) / static_cast<double>(interval);
     return static_cast<std::uint32_t>(std::min(1 / one_minus_exp(x) + random_.next(), kMostWeight));
   }
@@ -104,7 +122,18 @@ class Sampler {
     return static_cast<std::int64_t>(-natural_log(random_.next()) * static_cast<double>(interval));
   }
 
+  // Of the distance to the next sample point, counts down a step.
+  void take_step() noexcept {
+    countdown_ += std::exchange(rest_, 0);
+    const auto step = static_cast<std::int64_t>(step_);
+    if (step == 0 || countdown_ <= step) return;
+    rest_ = countdown_ - step;
+    countdown_ = step;
+  }
+
   std::int64_t countdown_ = 0;
+  std::int64_t rest_ = 0;  // of the distance, beyond the countdown
+  std::uint64_t step_ = 0;
   RandomNumbers random_;
 };
 

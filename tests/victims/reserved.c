@@ -17,7 +17,7 @@ static char* map(size_t bytes, int more_flags) {
 
 static char* reserved;
 static size_t used;
-static int is_one_call;
+static int is_one_call, has_small_blocks;
 
 static void occasion(void) { /* an event: the recorder may read its clock */
   void* block = malloc(100000);
@@ -25,12 +25,24 @@ static void occasion(void) { /* an event: the recorder may read its clock */
   free(block);
 }
 
+/* Few of them are sampled. */
+static void small_blocks(void) {
+  for (int i = 0; i < 40; ++i) {
+    void* volatile block = malloc(100);
+    if (block == NULL) exit(2);
+    free(block);
+  }
+}
+
 static void touch(size_t mib) {
   for (size_t i = 0; i < mib; ++i) {
     memset(reserved + used, 1, MIB);
     used += MIB;
     usleep(1000); /* each function runs for many ticks, on a busy machine, too */
-    if (!is_one_call) occasion();
+    if (has_small_blocks)
+      small_blocks();
+    else if (!is_one_call)
+      occasion();
   }
   if (is_one_call) occasion();
 }
@@ -75,6 +87,7 @@ int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   reserved = map(1024 * MIB, MAP_NORESERVE);
   is_one_call = strcmp(what, "one_call") == 0;
+  has_small_blocks = strcmp(what, "small_blocks") == 0;
   occasion(); /* what is touched until now is the doing of who reserved */
   char* p = NULL;
   first();

@@ -42,6 +42,30 @@ TEST_CASE("own logarithm and exponential agree with libm") {
     CHECK(one_minus_exp(x) == doctest::Approx(-std::expm1(-x)).epsilon(1e-9));
 }
 
+TEST_CASE("stops change nothing about what is sampled") {
+  constexpr std::uint64_t kInterval = 64 * 1024, kStep = 1000;
+  Sampler plain, stopping;
+  plain.start(7, kInterval);
+  stopping.start(7, kInterval);
+  std::uint64_t since_stop = 0, samples = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    if (i % 10'000 == 0) {
+      stopping.stop_each(i / 10'000 % 2 == 0 ? kStep : 0);
+      since_stop = 0;
+    }
+    const std::uint64_t bytes = static_cast<std::uint64_t>(i) * 37 % 300;
+    const bool is_sampled = plain.take(bytes);
+    const bool passes = stopping.passes(bytes);
+    since_stop = passes ? since_stop + bytes + Sampler::kBesides : 0;
+    if (stopping.stops()) CHECK(since_stop <= kStep);
+    REQUIRE((!passes && stopping.take(bytes)) == is_sampled);
+    if (!is_sampled) continue;
+    ++samples;
+    CHECK(plain.weight(bytes, kInterval) == stopping.weight(bytes, kInterval));
+  }
+  CHECK(samples > 100);
+}
+
 TEST_CASE("the mean over many threads is unbiased, also for threads that allocate little") {
   constexpr std::uint64_t kInterval = 512 * 1024;
   for (const std::uint64_t bytes : {16u, 100u, 1000u, 9000u, 60'000u}) {
