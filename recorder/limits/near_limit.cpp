@@ -43,6 +43,7 @@ struct NearLimit {
   limit::StallCounters stalls;                       // at the last thorough sample
   std::atomic<std::int64_t> next_check_bytes{kFar};  // live bytes from which a sample is due
   std::uint64_t looked_at_bytes = 0;                 // resident then; 0: not yet
+  std::uint64_t live_at_look_bytes = 0;
   std::uint64_t next_look_ns = 0;
 };
 constinit NearLimit g_near;
@@ -50,6 +51,8 @@ constinit NearLimit g_near;
 std::uint64_t at_least_zero(std::int64_t bytes) noexcept {
   return bytes < 0 ? 0 : static_cast<std::uint64_t>(bytes);
 }
+
+std::uint64_t distance(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a - b : b - a; }
 
 // Names it in the session if it is another one than before.
 void find_cgroup(InHook hook, Health& health) noexcept {
@@ -140,10 +143,13 @@ void look_if_near(InHook hook, std::uint64_t now) noexcept {
     limit = std::max(resident, kLeast);  // to know which stacks make reservations grow
   }
   if (limit == 0 || now < g_near.next_look_ns) return;
-  const std::uint64_t before = g_near.looked_at_bytes;
-  const std::uint64_t change = resident > before ? resident - before : before - resident;
+  // An allocator may give back what it kept free while the program takes as much.
+  const std::uint64_t live = header.health.live_bytes.load(std::memory_order_relaxed);
+  const std::uint64_t change = std::max(distance(resident, g_near.looked_at_bytes),
+                                        distance(live, g_near.live_at_look_bytes));
   if (change < limit / kPartOfLimit) return;
   g_near.looked_at_bytes = resident;
+  g_near.live_at_look_bytes = live;
   const std::uint64_t part = is_nearer ? kPartOfTimeNearer : kPartOfTime;
   const std::uint64_t began = system::processor_ns();
   const std::uint64_t took = look_at_pages(hook, kBriefLookNs);
@@ -234,7 +240,7 @@ void reset_health() noexcept {
   g_near.stalls = {};
   g_near.warned = g_near.pressure_reported = false;
   g_near.next_check_bytes.store(kFar, std::memory_order_relaxed);
-  g_near.looked_at_bytes = g_near.next_look_ns = 0;
+  g_near.looked_at_bytes = g_near.live_at_look_bytes = g_near.next_look_ns = 0;
   end_look();
   reset_growth();
 }

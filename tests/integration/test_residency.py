@@ -108,7 +108,7 @@ def check_growers(shown, counted: int) -> None:
     assert holding(shown, "finish") == pytest.approx(counted * MIB, abs=35 * MIB)
 
 
-HOW = ["events", "one_call", "beside_counted", "beside_brief"]
+HOW = ["events", "one_call", "small_blocks", "beside_counted", "beside_brief"]
 
 
 @pytest.mark.needs_cgroup_write
@@ -197,6 +197,29 @@ def test_killed_before_it_looked(killed, oomrec, log):
     assert re.search(r"; largest holder: about 1[45][\d.]+ MiB", done.stderr), done.stderr
     page = " ".join(oomrec("show", bundle).stdout.split())
     assert "before anything looked at its pages" in page, page
+
+
+@pytest.mark.needs_cgroup_write
+def test_killed_with_memory_that_no_hook_saw(killed, oomrec):
+    """It leads the list and the line, although nothing ever looked at the pages."""
+    done, shown, bundle = killed("raw")
+    assert shown["resident_memory"] is None, "it has looked"
+    largest = re.search(
+        r"was killed.*; largest part: ([\d.]+) MiB of anonymous memory without a holder",
+        done.stderr,
+    )
+    assert largest and float(largest[1]) == pytest.approx(147, abs=5), done.stderr
+    assert re.search(
+        r"   -  +[\d.]+ MiB  anonymous memory without a holder: ", oomrec("show", bundle).stdout
+    )
+
+
+@pytest.mark.needs_cgroup_write
+def test_memory_that_is_given_back_while_a_program_grows_at_its_limit(killed):
+    """What is resident stays the same, and is not the same."""
+    _, shown, _ = killed("kept_free")
+    assert holding(shown, "kept_free") <= 25 * MIB
+    assert holding(shown, "grow") == pytest.approx(147 * MIB, abs=25 * MIB)
 
 
 @pytest.mark.needs_cgroup_write

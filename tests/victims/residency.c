@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
@@ -140,6 +141,26 @@ static char* fill_at_once(void) {
   return p;
 }
 
+/* By an allocator that asks the kernel itself: no hook sees it. */
+static char* fill_raw_at_once(void) {
+  char* p = (char*)syscall(SYS_mmap, NULL, 300 * MIB, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, (long)0);
+  if (p == MAP_FAILED) exit(2);
+  memset(p, 1, 300 * MIB);
+  return p;
+}
+
+/* What an allocator has kept free, and gives back while the program grows: at its limit. */
+static char* kept_free(void) {
+  char* p = map(NULL, 60 * MIB, 0);
+  memset(p, 1, 60 * MIB);
+  return p;
+}
+static void give_back_at_limit(char* p, size_t i) {
+  const size_t at_limit = 82;
+  if (i >= at_limit && i < at_limit + 60) madvise(p + (i - at_limit) * MIB, MIB, MADV_DONTNEED);
+}
+
 static char* touched_before(void) {
   char* p = map(NULL, 40 * MIB, 0);
   memset(p, 1, 40 * MIB);
@@ -162,6 +183,8 @@ int main(int argc, char** argv) {
   if (strcmp(what, "beside_reservation") == 0) kept = touched_reservation();
   if (strcmp(what, "beside_file") == 0) kept = read_file();
   if (strcmp(what, "beside_stacks") == 0) many_stacks();
+  if (strcmp(what, "kept_free") == 0) kept = kept_free();
+  if (strcmp(what, "raw") == 0) kept = fill_raw_at_once();
   if (strcmp(what, "at_once") == 0) kept = untouched();
   if (strcmp(what, "all_at_once") == 0) kept = touched_before();
   if (kept != NULL && strstr(what, "at_once") != NULL) kept = fill_at_once();
@@ -175,6 +198,7 @@ int main(int argc, char** argv) {
     } else if (reserved != NULL) {
       if (fill_next(reserved, i)) return 0;
     } else {
+      if (strcmp(what, "kept_free") == 0) give_back_at_limit(kept, i);
       grow(i);
     }
     usleep(3000);

@@ -130,7 +130,7 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
   constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;
   const recording::Recording& recording = *source.recording;
   std::vector<UnheldPart> parts;
-  if (!recording.has_residency() || recording.weight() != recording::Weight::resident) return parts;
+  if (recording.weight() != recording::Weight::resident) return parts;
   const auto of_kind = [&](ResidentKind kind) { return bytes_of(recording.residency(), kind); };
   parts.push_back({of_kind(ResidentKind::heap) - small_block_bytes(recording),
                    "heap memory without a holder",
@@ -138,10 +138,11 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
                    "library whose calls are not observed"});
   // An interpreter's own heap is in the pool's holder.
   const bool has_own_heap = recording.header().python.source == session::ObjectSource::own_heap;
-  parts.push_back({has_own_heap ? 0 : of_kind(ResidentKind::unheld),
-                   "anonymous memory without a holder",
-                   "from an allocator that asks the kernel itself, or a library whose calls are "
-                   "not observed"});
+  parts.push_back(
+      {(has_own_heap ? 0 : of_kind(ResidentKind::unheld)) + recording.unexplained_bytes(),
+       "anonymous memory without a holder",
+       "from an allocator that asks the kernel itself, or a library whose calls are "
+       "not observed"});
   const session::StringId note = recording.header().heap_note;
   if (note != 0)
     for (UnheldPart& part : parts) part.reason += fmt::format(" ({})", recording.text(note));

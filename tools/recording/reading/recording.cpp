@@ -328,11 +328,14 @@ Weight Recording::weight_by_limits() const {
 }
 
 void Recording::note_resident_later(std::uint64_t bytes, std::uint64_t most_bytes) {
+  constexpr std::uint64_t kNotablePart = 8;  // less may as well be what allocators add to blocks
   const std::uint64_t live = totals(Space::heap).live_bytes + totals(Space::map).live_bytes;
   std::uint64_t obtained = live - std::min(live, residency_.live_bytes);
   for (const RequestInFlight& request : in_flight_) obtained += request.bytes;
   const std::uint64_t expected = residency_.touched_bytes + obtained;
-  credit(bytes - std::min(bytes, expected));
+  const std::uint64_t nobodys = credit(bytes - std::min(bytes, expected));
+  if (header().account.is_own_at_kill() && nobodys >= bytes / kNotablePart)
+    unexplained_bytes_ = nobodys;
   // Without a look, what was touched of older memory is not known.
   const std::uint64_t bound = has_residency() ? bytes : most_bytes;
   if (bound != 0) debit(std::min(expected - std::min(bound, expected), obtained), bound);
@@ -375,8 +378,9 @@ void Recording::add_in_flight(std::vector<HolderFigures>& rows) const {
 
 // A program touches memory without a call: so many bytes more than the look and later requests
 // explain. They are taken to be, in this order, of memory that was new at the look and is being
-// filled, of reservations and files, which are touched bit by bit, and of older memory.
-void Recording::credit(std::uint64_t bytes) {
+// filled, of reservations and files, which are touched bit by bit, and of older memory. Returns
+// what is left: nothing on record has room for it.
+std::uint64_t Recording::credit(std::uint64_t bytes) {
   constexpr std::uint32_t kNew_s = 2;
   const std::uint32_t look_s = seconds_of_look();
   std::uint64_t credited =
@@ -386,6 +390,7 @@ void Recording::credit(std::uint64_t bytes) {
   bytes -= credit_once_touched(bytes);
   credited = residency::credit(residency_rows_, bytes, 0);
   residency_.untouched_bytes -= std::min(residency_.untouched_bytes, credited);
+  return bytes - credited;
 }
 
 // Those that are the most in use first, then the largest, as far as there is room in them.

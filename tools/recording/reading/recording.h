@@ -130,6 +130,9 @@ class Recording {
   // explain counts as touched; what cannot have been resident does not. Either is an estimate.
   // Without a look, holders have no more than `most_bytes` together; 0: unknown.
   void note_resident_later(std::uint64_t bytes, std::uint64_t most_bytes);
+  // Of that, anonymous memory that nothing on record explains, where that is a notable part and the
+  // kernel's own report says so.
+  std::uint64_t unexplained_bytes() const { return unexplained_bytes_; }
   // Nobody looked, but what was resident at the end left some of the holders' memory untouched.
   bool is_resident_estimated() const {
     return !has_residency() && (residency_.untouched_bytes != 0 || has_untouched_in_flight());
@@ -181,7 +184,7 @@ class Recording {
   bool may_enter_look() const;
   void enter(std::unique_ptr<residency::Look> look);
   void set_residency(const session::Residency&, std::vector<session::ResidencyRow>);
-  void credit(std::uint64_t bytes);
+  std::uint64_t credit(std::uint64_t bytes);
   std::uint64_t credit_once_touched(std::uint64_t bytes);
   bool credit_growers(const session::ResidencyRow& reserving, std::uint64_t bytes);
   session::ResidencyRow& latest_grower(session::ResidencyRow& reserving);
@@ -204,7 +207,8 @@ class Recording {
   std::shared_ptr<const std::byte> bytes_;
   std::byte* copy_ = nullptr;  // bytes_, if they are ours to change; zeroed memory follows them
   session::View view_;
-  ResidencyTotals residency_;                          // the latest look
+  ResidencyTotals residency_;  // the latest look
+  std::uint64_t unexplained_bytes_ = 0;
   std::vector<session::ResidencyRow> residency_rows_;  // by holder
   Weight weight_ = Weight::requested;
   std::vector<RequestInFlight> in_flight_;
