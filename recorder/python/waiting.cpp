@@ -10,6 +10,7 @@
 #include "common/system/files.h"
 #include "common/system/mutex.h"
 #include "common/system/syscalls.h"
+#include "common/system/text.h"
 #include "common/text/own_code.h"
 #include "recorder/python/codes.h"
 #include "recorder/python/thread.h"
@@ -71,6 +72,45 @@ bool runs_python(InHook hook, std::uint64_t state) noexcept {
          (status & PythonOffsets::kThreadIsActive) != 0;
 }
 
+// Calls by which nobody waits for another thread of its process.
+constexpr std::uint64_t kNotForThreads[] = {
+    SYS_clock_nanosleep,
+    SYS_nanosleep,
+    SYS_ppoll,
+    SYS_pselect6,
+    SYS_epoll_pwait,
+    SYS_epoll_pwait2,
+    SYS_recvfrom,
+    SYS_recvmsg,
+    SYS_accept,
+    SYS_accept4,
+    SYS_wait4,
+    SYS_rt_sigsuspend,
+    SYS_rt_sigtimedwait,
+    SYS_waitid,
+#ifdef SYS_poll
+    SYS_poll,
+    SYS_select,
+    SYS_epoll_wait,
+    SYS_pause,
+#endif
+};
+
+// Whether it sleeps, or waits for another process or for a socket: a bystander.
+bool waits_for_no_thread(InHook hook, std::uint64_t state) noexcept {
+  constexpr std::uint32_t kSinceVersion = 0x030b0000;
+  if (g_interpreter.version_hex < kSinceVersion) return false;
+  std::uint64_t tid = 0;  // native_thread_id, which follows
+  if (!read(hook, state + g_interpreter.at.thread_id + 8, tid)) return false;
+  char path[64], text[256];
+  system::Text name{path};
+  (name << "/proc/self/task/").number(tid) << "/syscall";
+  // "230 0x1 …"; of a thread that runs "running".
+  if (system::read_file(path, text, sizeof text) <= 0 || text[0] < '0' || text[0] > '9')
+    return false;
+  return std::ranges::find(kNotForThreads, system::number_in(text)) != std::end(kNotForThreads);
+}
+
 // The frame in which a thread waits. False: it runs, or has none.
 bool innermost_of_waiting(InHook hook, std::uint64_t state, Frame& out) noexcept {
   const PythonOffsets& at = g_interpreter.at;
@@ -114,7 +154,7 @@ WaitingThread find_waiting(InHook hook) noexcept {
     if (!innermost_of_waiting(hook, state, frame)) return true;
     const std::uint64_t word = word_of(hook, frame);
     if (word == 0) return false;
-    if (is_in_standard_library(word)) return true;
+    if (is_in_standard_library(word) || waits_for_no_thread(hook, state)) return true;
     if (found.state != 0) return false;
     found = {state, frame};
     return true;

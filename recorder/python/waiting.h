@@ -3,7 +3,9 @@
 // Libraries compute in threads of their own (Polars, Arrow, DuckDB), while the thread that called
 // them waits in native code. What those threads allocate is the doing of the line that waits. Who
 // waits is certain only if one thread of the interpreter's is in native code that is not the
-// standard library's (queues, sockets, locks), so with several of them no line is given.
+// standard library's (queues, sockets, locks), so with several of them no line is given. From
+// Python 3.11 on a thread does not count either that the kernel has in a call for something else:
+// it sleeps, or waits for another process.
 //
 // That thread may go on at any time, and its frames vanish. So everything is read by system calls,
 // which do not fault, and counts only if the thread waits in the same frame afterwards.

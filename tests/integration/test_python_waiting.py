@@ -19,13 +19,23 @@ def beside(wait):
 WAITS = PROGRAM + "keep_frame()\n"
 WAITS_BESIDE_A_QUEUE = PROGRAM + "beside(queue.Queue().get); keep_frame()\n"
 RUNS = PROGRAM + "run_on()\n"
-TWO_WAIT = (
+BESIDE_ANOTHER = (
     PROGRAM
     + """
 def sleep_on():
-    library.sleep_on()
+    library.sleep_on({as_for_thread})
 beside(sleep_on)
 while not library.sleeps(): pass
+keep_frame()
+"""
+)
+BYSTANDER = (
+    PROGRAM
+    + """
+import time
+library.request_later(ctypes.c_size_t(40 << 20))
+def keep_frame():
+    while not library.has_worked(): time.sleep(0.5)
 keep_frame()
 """
 )
@@ -70,5 +80,16 @@ def test_a_line_that_runs_is_not_blamed(holder, version):
 
 
 def test_with_two_lines_that_wait_it_is_not_certain_which(holder):
-    functions = holder(TWO_WAIT)
+    functions = holder(BESIDE_ANOTHER.format(as_for_thread=1))
     assert functions[0] == "work" and not {"keep_frame", "<module>"} & set(functions), functions
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.13", None])
+def test_a_thread_that_sleeps_is_a_bystander(holder, version):
+    functions = holder(BYSTANDER, version)
+    assert functions[0] == "work" and not is_waited_for(functions), functions
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.13", None])
+def test_beside_a_thread_that_sleeps_it_is_certain_who_waits(holder, version):
+    assert is_waited_for(holder(BESIDE_ANOTHER.format(as_for_thread=0), version))
