@@ -14,6 +14,8 @@
 #include "common/bundle/bundle.h"
 #include "common/bundle/files.h"
 #include "common/calls/calls.h"
+#include "common/facts/account.h"
+#include "common/facts/writer.h"
 #include "common/text/text.h"
 
 namespace oomrec::bundle {
@@ -246,7 +248,7 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
   }
   if (completion.end != nullptr) {
     metadata.replace("\"cgroup_account\":",
-                     [&](text::JsonWriter& json) { write_account(json, completion.end->account); });
+                     [&](text::JsonWriter& json) { facts::write(json, completion.end->account); });
   }
   if (completion.repeats != kRepeatsUnknown) {
     metadata.replace("\"repeats\":",

@@ -94,9 +94,6 @@ inline constexpr const char* kFileNames[] = {
 // Whether the bundle has an objects.json.
 enum class ObjectsFile : std::uint8_t { absent, present };
 
-// "cgroup_account" of metadata.json: null if there is none. cgroup_account.cpp
-void write_account(text::JsonWriter&, const session::CgroupAccount&) noexcept;
-
 // The list of files in manifest.json.
 void write_file_names(text::JsonWriter&, ObjectsFile) noexcept;
 

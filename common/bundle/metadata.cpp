@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "common/bundle/files.h"
+#include "common/facts/account.h"
+#include "common/facts/writer.h"
 #include "common/text/device_text.h"
 #include "common/text/text.h"
 
@@ -167,7 +169,7 @@ bool write_metadata(InHook hook, Job& job) noexcept {
   json.key("limit_reserve");
   write_limit_reserve(json, session::limit_reserve_of(job.view.header()));
   json.key("cgroup_account");
-  job.cause.end == nullptr ? json.null() : write_account(json, job.cause.end->account);
+  job.cause.end == nullptr ? json.null() : facts::write(json, job.cause.end->account);
   json.key("request");
   write_request(hook, json, job);
   json.key("failure");

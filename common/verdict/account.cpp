@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/facts/account.h"
 #include "common/text/text.h"
 #include "common/verdict/death_facts.h"
 #include "common/verdict/parts.h"
@@ -17,23 +18,23 @@ struct Part {
   std::uint64_t bytes;
 };
 
-std::array<Part, 7> parts_of(const CgroupAccount& account) noexcept {
-  return {{{"recorded processes", account.recorded_bytes},
-           {"processes without a recording", account.unrecorded_bytes},
-           {"shared memory and tmpfs", account.shared_bytes},
-           {"page cache", account.file_bytes},
-           {"slab", account.slab_bytes},
-           {"other kernel memory", account.kernel_bytes},
-           {"the rest", account.other_bytes}}};
-}
+// The parts of an account, by their names.
+struct Parts {
+  std::array<Part, 7> rows;
+  std::size_t count = 0;
+  void field(std::string_view, std::uint64_t bytes, std::string_view name) noexcept {
+    rows[count++] = {name, bytes};
+  }
+};
 
 // Writes the parts, largest first, without those below 1 % of the usage.
 void add_parts(text::Text& line, const CgroupAccount& account) noexcept {
-  auto parts = parts_of(account);
-  std::sort(parts.begin(), parts.end(),
+  Parts parts;
+  facts::Section<CgroupAccount>::describe_parts(parts, account);
+  std::sort(parts.rows.begin(), parts.rows.end(),
             [](const Part& one, const Part& other) { return one.bytes > other.bytes; });
   bool first = true;
-  for (const Part& part : parts) {
+  for (const Part& part : parts.rows) {
     if (part.bytes == 0 || part.bytes < account.usage_bytes / 100) continue;
     line.add(first ? ": " : ", ").size(part.bytes).add(' ').add(part.name);
     first = false;
@@ -79,9 +80,8 @@ void add_unexplained(Verdict& verdict, const DeathFacts& facts) noexcept {
 void add_neighbour(Verdict& verdict, const CgroupAccount& account) noexcept {
   if (account.largest_pid == 0 || account.largest_bytes < account.own_bytes()) return;
   add_line(verdict, [&](text::Text& line) {
-    const std::string_view name{account.largest_name, sizeof account.largest_name};
     line.add("a larger process there: ").signed_number(account.largest_pid).add(" (");
-    line.add(name.substr(0, name.find('\0'))).add("), ").size(account.largest_bytes);
+    line.add(facts::Name{account.largest_name}.view()).add("), ").size(account.largest_bytes);
     line.add(" resident").add(account.largest_recorded != 0 ? ", recorded" : ", not recorded");
   });
 }

@@ -119,7 +119,7 @@ def loose_objects(schema, where=""):
 
 
 def test_no_schema_lets_a_key_be_absent(oomrec):
-    for name in ["definitions", *map(schema_of, speaking_json(oomrec))]:
+    for name in ["definitions", "facts", *map(schema_of, speaking_json(oomrec))]:
         schema = json.loads((SCHEMAS / f"{name}.json").read_text())
         assert list(loose_objects(schema)) == [], name
 
@@ -133,13 +133,14 @@ def references(schema):
         yield from references(part)
 
 
-def test_every_shared_definition_exists_and_is_used():
-    definitions = json.loads((SCHEMAS / "definitions.json").read_text())["$defs"]
+@pytest.mark.parametrize("shared", ["definitions.json", "facts.json"])
+def test_every_shared_definition_exists_and_is_used(shared):
+    definitions = json.loads((SCHEMAS / shared).read_text())["$defs"]
     used = {
         reference.rpartition("/")[2]
         for path in SCHEMAS.glob("*.json")
         for reference in references(json.loads(path.read_text()))
-        if path.name == "definitions.json" or reference.startswith("definitions.json#/$defs/")
+        if reference.startswith(f"{shared if path.name != shared else ''}#/$defs/")
     }
     assert used == set(definitions)
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "common/session/account_fields.h"
+#include "common/facts/account.h"
 #include "tests/unit/tools/deaths/fake_system.h"
 
 using namespace oomrec;
@@ -13,10 +13,15 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
+struct Sum {
+  std::uint64_t bytes = 0;
+  void field(std::string_view, std::uint64_t part, std::string_view) { bytes += part; }
+};
+
 std::uint64_t sum_of(const session::CgroupAccount& account) {
-  std::uint64_t sum = 0;
-  for (const session::AccountField& part : session::kAccountParts) sum += account.*part.bytes;
-  return sum;
+  Sum sum;
+  facts::Section<session::CgroupAccount>::describe_parts(sum, account);
+  return sum.bytes;
 }
 
 deaths::ReportedProcess process(std::uint64_t pid, std::uint64_t anonymous_mib,
@@ -59,7 +64,7 @@ TEST_CASE("each byte is in one part") {
   CHECK(account.own_shared_bytes == 30 * kMiB);
   CHECK(account.largest_pid == 3);
   CHECK(account.largest_recorded == 0);
-  CHECK(session::largest_name_of(account) == "p3");
+  CHECK(facts::Name{account.largest_name}.view() == "p3");
 }
 
 TEST_CASE("the process is recorded, whatever session files are left") {

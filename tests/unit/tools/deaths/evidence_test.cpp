@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/session/account_fields.h"
 #include "common/verdict/verdict.h"
 #include "tests/unit/common/bundle/session_image.h"
 #include "tests/unit/tools/deaths/fake_system.h"
@@ -130,7 +129,7 @@ TEST_CASE("without a report of the cgroup, the line about the kill has what the 
   scene.file(scene.job / "memory.usage_in_bytes", std::to_string(30 * kMiB) + "\n");
   const session::CgroupAccount account =
       deaths::end_evidence_of(scene.view(), scene.observed(kSigKill)).account;
-  CHECK(session::source_of(account) == "kill_line");
+  CHECK(account.source_kind() == session::AccountSource::kill_line);
   CHECK(account.is_own_at_kill());
   CHECK_FALSE(account.is_at_kill());
   CHECK(account.own_anonymous_bytes == 650 * kMiB);
@@ -141,14 +140,14 @@ TEST_CASE("without a report of the cgroup, the line about the kill has what the 
     std::filesystem::remove_all(scene.job);
     const session::CgroupAccount left =
         deaths::end_evidence_of(scene.view(), scene.observed(kSigKill)).account;
-    CHECK_FALSE(session::has_account(left));
+    CHECK(left.usage_bytes == 0);
     CHECK(left.own_anonymous_bytes == 650 * kMiB);
   }
   SUBCASE("without the line it is what the process itself last read") {
     scene.no_log();
     const session::CgroupAccount own =
         deaths::end_evidence_of(scene.view(), scene.observed(kSigKill)).account;
-    CHECK(session::source_of(own) == "memory_stat");
+    CHECK(own.source_kind() == session::AccountSource::memory_stat);
     CHECK(own.own_anonymous_bytes == 600 * kMiB);
     CHECK_FALSE(own.is_own_at_kill());
   }

@@ -1,0 +1,71 @@
+// Writes facts as JSON: to a JsonWriter, in the dying process, and to what has its functions
+// (tools/base/json_tree.h). Allocates nothing itself.
+#pragma once
+
+#include <concepts>
+
+#include "common/facts/describe.h"
+#include "common/session/vocabulary.h"
+
+namespace oomrec::facts {
+
+template <class Json>
+class Writer {
+ public:
+  explicit Writer(Json& json) noexcept : json_(json) {}
+
+  void field(std::string_view key, const auto& value, std::string_view /*meaning*/) {
+    json_.key(key);
+    put(value);
+  }
+  void object(std::string_view key, JsonLayout layout, std::string_view /*meaning*/,
+              const auto& members) {
+    json_.key(key);
+    put_object(layout, members);
+  }
+  void object_or_null(std::string_view key, bool is_known, JsonLayout layout,
+                      std::string_view /*meaning*/, const auto& members) {
+    json_.key(key);
+    is_known ? put_object(layout, members) : json_.null();
+  }
+
+  void put_object(JsonLayout layout, const auto& members) {
+    json_.begin_object(layout);
+    members(*this);
+    json_.end_object();
+  }
+
+ private:
+  void put(std::unsigned_integral auto number) { json_.number(number); }
+  void put(std::signed_integral auto number) { json_.signed_number(number); }
+  template <class Value>
+  void put(const OrNull<Value>& value) {
+    value.is_known ? put(value.value) : json_.null();
+  }
+  template <class Number, class Names>
+  void put(const Named<Number, Names>& number) {
+    json_.string(name_of(number.names, number.value));
+  }
+  template <class Number>
+  void put(const Flag<Number>& flag) {
+    json_.boolean(flag.value != 0);
+  }
+  template <class Char, std::size_t N>
+  void put(const Name<Char, N>& name) {
+    json_.string_or_null(name.view());
+  }
+
+  Json& json_;
+};
+
+// The fact as a value; null if it is not known.
+template <class Json, class Fact>
+void write(Json& json, const Fact& fact) {
+  using Described = Section<Fact>;
+  if constexpr (requires { Described::is_known(fact); })
+    if (!Described::is_known(fact)) return json.null();
+  Writer<Json>{json}.put_object(Described::layout,
+                                [&](auto& visitor) { Described::describe(visitor, fact); });
+}
+
+}  // namespace oomrec::facts

@@ -1,0 +1,92 @@
+// Prints the schemas of all described facts, from which tests/integration/test_facts.py makes
+// docs/schemas/facts.json and the tables of docs/json.md.
+#include <concepts>
+#include <cstdio>
+
+#include "common/facts/account.h"
+#include "tools/base/json_value.h"
+
+namespace {
+
+using namespace oomrec;
+using namespace oomrec::facts;
+using tools::Json;
+
+Json schema_of(std::unsigned_integral auto) { return {{"type", "integer"}, {"minimum", 0}}; }
+Json schema_of(std::signed_integral auto) { return {{"type", "integer"}}; }
+template <class Number>
+Json schema_of(const Flag<Number>&) {
+  return {{"type", "boolean"}};
+}
+template <class Char, std::size_t N>
+Json schema_of(const Name<Char, N>&) {
+  return {{"type", Json::array({"string", "null"})}};
+}
+template <class Number, class Names>
+Json schema_of(const Named<Number, Names>& number) {
+  Json words = Json::array();
+  for (const std::string_view word : number.names)
+    if (!word.empty()) words.push_back(word);
+  return {{"enum", words}};
+}
+Json or_null(Json schema) {
+  if (schema.contains("enum"))
+    schema["enum"].push_back(nullptr);
+  else
+    schema["type"] = Json::array({schema["type"], "null"});
+  return schema;
+}
+template <class Value>
+Json schema_of(const OrNull<Value>& value) {
+  return or_null(schema_of(value.value));
+}
+
+class Schema {
+ public:
+  void field(std::string_view key, const auto& value, std::string_view meaning) {
+    add(key, schema_of(value), meaning);
+  }
+  void object(std::string_view key, JsonLayout, std::string_view meaning, const auto& members) {
+    add(key, object_of(members), meaning);
+  }
+  void object_or_null(std::string_view key, bool, JsonLayout, std::string_view meaning,
+                      const auto& members) {
+    add(key, or_null(object_of(members)), meaning);
+  }
+
+  static Json object_of(const auto& members) {
+    Schema schema;
+    members(schema);
+    return {{"type", "object"},
+            {"properties", schema.properties_},
+            {"required", schema.keys_},
+            {"additionalProperties", false}};
+  }
+
+ private:
+  void add(std::string_view key, Json schema, std::string_view meaning) {
+    schema["description"] = meaning;
+    properties_[key] = std::move(schema);
+    keys_.push_back(key);
+  }
+
+  Json properties_ = Json::object(), keys_ = Json::array();
+};
+
+template <class Fact>
+void add(Json& schemas) {
+  using Described = Section<Fact>;
+  Fact fact{};
+  Json schema = Schema::object_of([&](auto& v) { Described::describe(v, fact); });
+  if constexpr (requires { Described::is_known(fact); }) schema = or_null(schema);
+  schema["description"] = Described::meaning;
+  schemas[Described::key] = std::move(schema);
+}
+
+}  // namespace
+
+int main() {
+  Json schemas = Json::object();
+  add<session::CgroupAccount>(schemas);
+  std::puts(schemas.dump().c_str());
+}

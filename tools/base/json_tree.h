@@ -1,0 +1,53 @@
+// Builds a Json by the calls that JsonWriter has, so that a fact is described once for the bundle's
+// file and for the commands (common/facts/writer.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/facts/writer.h"
+#include "tools/base/json.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools {
+
+class JsonTree {
+ public:
+  void begin_object(text::JsonLayout) { open_.push_back(&put(Json::object())); }
+  void end_object() { open_.pop_back(); }
+  JsonTree& key(std::string_view name) {
+    key_ = name;
+    return *this;
+  }
+
+  void string(std::string_view text) { put(text); }
+  // A name from outside: safe to print.
+  void string_or_null(std::string_view name) { put(text_or_null(printable(name))); }
+  void number(std::uint64_t value) { put(value); }
+  void signed_number(std::int64_t value) { put(value); }
+  void boolean(bool value) { put(value); }
+  void null() { put(nullptr); }
+
+  Json take() { return std::move(root_); }
+
+ private:
+  Json& put(Json value) {
+    return (open_.empty() ? root_ : (*open_.back())[key_]) = std::move(value);
+  }
+
+  Json root_;
+  std::vector<Json*> open_;  // only the innermost grows
+  std::string_view key_;
+};
+
+// A section of a bundle; null if it is not known.
+template <class Fact>
+Json fact_json(const Fact& fact) {
+  JsonTree tree;
+  facts::write(tree, fact);
+  return tree.take();
+}
+
+}  // namespace oomrec::tools
