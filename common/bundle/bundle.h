@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/facts/request.h"
 #include "common/session/view.h"
 #include "common/system/hook_scope.h"
 #include "common/text/exception_texts.h"
@@ -77,16 +78,11 @@ Result write(InHook, const session::View& view, const Cause&, const Destination&
 
 // What becomes known only after a bundle is written.
 inline constexpr std::uint32_t kRepeatsUnknown = ~std::uint32_t{0};
-// Further requests that failed because the reported one had.
-struct Aftershocks {
-  std::uint64_t count = 0;
-  std::uint64_t last_after_ns = 0;  // between the request and the last of them
-};
 struct Completion {
   OutcomeKind outcome = OutcomeKind::unknown;
   std::int32_t value = 0;                   // exit status or signal number
   std::uint32_t repeats = kRepeatsUnknown;  // of the request; unknown: leave the bundle's count
-  Aftershocks aftershocks = {};             // of the request; count 0: leave the bundle's
+  facts::Aftershocks aftershocks = {};      // of the request; count 0: leave the bundle's
   session::LimitReserve reserve = {};       // without a limit: leave the bundle's
 
   // Null: keep what the bundle has.
@@ -101,7 +97,7 @@ struct Completion {
 std::uint32_t repeats_of(const session::View&, std::uint64_t failure) noexcept;
 
 // The after-shocks of this failure so far.
-Aftershocks aftershocks_of(const session::View&, std::uint64_t failure) noexcept;
+facts::Aftershocks aftershocks_of(const session::View&, std::uint64_t failure) noexcept;
 
 // The outcome, with what the session has counted so far since this failure.
 Completion completion_of(const session::View&, std::uint64_t failure, OutcomeKind,

@@ -21,7 +21,18 @@
 namespace oomrec::bundle {
 namespace {
 
-constexpr std::string_view kCustom = "\"custom_metadata\":";
+// "verdict": as it stands in the file.
+class Key {
+ public:
+  explicit Key(std::string_view name) noexcept { text_.add('"').add(name).add("\":"); }
+  std::string_view view() const noexcept { return text_.view(); }
+
+ private:
+  char buffer_[40];
+  text::Text text_{buffer_};
+};
+
+constexpr std::string_view kCustom = "custom_metadata";
 
 // Opens a file of the bundle. A FIFO or device in its place would block us: -EINVAL.
 int open_regular(int directory, const char* name, int flags) noexcept {
@@ -59,23 +70,34 @@ class Rewrite {
   Rewrite(const Rewrite&) = delete;
   Rewrite& operator=(const Rewrite&) = delete;
 
-  // Replaces the next value of `key` by what write(JsonWriter&) writes. The key must be in the
+  // Replaces the next value of `name` by what write(JsonWriter&) writes. The key must be in the
   // file's first bytes (work.text). False: it is not.
   template <class Write>
-  bool replace(std::string_view key, Write&& write) noexcept {
-    const auto found = rest_.find(key);
-    if (error_ != 0 || found == std::string_view::npos || found > rest_.find(kCustom)) return false;
-    return replace_at(found + key.size(), write);
+  bool replace(std::string_view name, Write&& write) noexcept {
+    const Key key{name};
+    const auto found = rest_.find(key.view());
+    if (error_ != 0 || found == std::string_view::npos || found > rest_.find(Key{kCustom}.view()))
+      return false;
+    return replace_at(found + key.view().size(), write);
+  }
+
+  // The same with a section of the bundle.
+  template <class Fact>
+  bool replace(const Fact& fact) noexcept {
+    return replace(facts::Section<Fact>::key,
+                   [&](text::JsonWriter& json) { facts::write(json, fact); });
   }
 
   // The same anywhere in the file. False: there is no such key, and the file has been copied to its
   // end.
   template <class Write>
-  bool replace_anywhere(std::string_view key, Write&& write) noexcept {
-    auto found = rest_.find(key);
-    while (error_ == 0 && found == std::string_view::npos && read_more(key.size() - 1))
-      found = rest_.find(key);
-    return error_ == 0 && found != std::string_view::npos && replace_at(found + key.size(), write);
+  bool replace_anywhere(std::string_view name, Write&& write) noexcept {
+    const Key key{name};
+    auto found = rest_.find(key.view());
+    while (error_ == 0 && found == std::string_view::npos && read_more(key.view().size() - 1))
+      found = rest_.find(key.view());
+    return error_ == 0 && found != std::string_view::npos &&
+           replace_at(found + key.view().size(), write);
   }
 
   // Copies the rest and replaces the old file. True on success.
@@ -212,11 +234,11 @@ bool complete_manifest(InHook hook, int directory, const Completion& completion,
                        Workspace& work) noexcept {
   if (completion.verdict == nullptr) return true;
   Rewrite manifest{hook, directory, "manifest.json", work};
-  if (!manifest.replace("\"verdict\":", [&](text::JsonWriter& json) {
+  if (!manifest.replace("verdict", [&](text::JsonWriter& json) {
         json.string(name_of(completion.verdict->code));
       }))
     return false;
-  manifest.replace("\"certainty\":",
+  manifest.replace("certainty",
                    [&](text::JsonWriter& json) { write_certainty(json, *completion.verdict); });
   return manifest.finish();
 }
@@ -225,40 +247,22 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
                        Workspace& work) noexcept {
   char outcome[32];
   Rewrite metadata{hook, directory, "metadata.json", work};
-  const bool found = metadata.replace("\"outcome\":", [&](text::JsonWriter& json) {
+  const bool found = metadata.replace("outcome", [&](text::JsonWriter& json) {
     json.string(outcome_text(completion.outcome, completion.value, outcome));
   });
-  if (completion.verdict != nullptr) {
-    metadata.replace("\"verdict\":",
+  if (completion.verdict != nullptr)
+    metadata.replace("verdict",
                      [&](text::JsonWriter& json) { write_verdict(json, *completion.verdict); });
-  }
-  if (completion.crash_session != nullptr) {
-    metadata.replace("\"crash\":", [&](text::JsonWriter& json) {
+  if (completion.crash_session != nullptr)
+    metadata.replace("crash", [&](text::JsonWriter& json) {
       write_crash(hook, json, *completion.crash_session, completion.exported_name);
     });
-  }
-  if (completion.verdict != nullptr) {
-    metadata.replace("\"limit\":",
-                     [&](text::JsonWriter& json) { write_limit(json, *completion.verdict); });
-  }
-  if (completion.reserve.has_limit) {
-    metadata.replace("\"limit_reserve\":", [&](text::JsonWriter& json) {
-      write_limit_reserve(json, completion.reserve);
-    });
-  }
-  if (completion.end != nullptr) {
-    metadata.replace("\"cgroup_account\":",
-                     [&](text::JsonWriter& json) { facts::write(json, completion.end->account); });
-  }
-  if (completion.repeats != kRepeatsUnknown) {
-    metadata.replace("\"repeats\":",
-                     [&](text::JsonWriter& json) { json.number(completion.repeats); });
-  }
-  if (completion.aftershocks.count != 0) {
-    metadata.replace("\"aftershocks\":", [&](text::JsonWriter& json) {
-      write_aftershocks(json, completion.aftershocks);
-    });
-  }
+  if (completion.verdict != nullptr) metadata.replace(completion.verdict->limit);
+  if (completion.reserve.has_limit) metadata.replace(completion.reserve);
+  if (completion.end != nullptr) metadata.replace(completion.end->account);
+  if (completion.repeats != kRepeatsUnknown)
+    metadata.replace("repeats", [&](text::JsonWriter& json) { json.number(completion.repeats); });
+  if (completion.aftershocks.count != 0) metadata.replace(completion.aftershocks);
   return found && metadata.finish();
 }
 
@@ -279,7 +283,7 @@ bool write_objects(int directory, std::string_view objects) noexcept {
 
 bool complete_file_names(InHook hook, int directory, Workspace& work) noexcept {
   Rewrite manifest{hook, directory, "manifest.json", work};
-  return manifest.replace("\"files\":", [](text::JsonWriter& json) {
+  return manifest.replace("files", [](text::JsonWriter& json) {
     write_file_names(json, ObjectsFile::present);
   }) && manifest.finish();
 }
@@ -288,14 +292,12 @@ bool complete_exception_texts(InHook hook, int directory, const text::ExceptionT
                               Workspace& work) noexcept {
   Rewrite metadata{hook, directory, "metadata.json", work};
   if (texts.context.data() != nullptr &&
-      !metadata.replace_anywhere("\"context\":",
+      !metadata.replace_anywhere("context",
                                  [&](text::JsonWriter& json) { json.string(texts.context); }))
     return false;
   for (const TextKey& text : kTextKeys) {
-    char key[32];
-    text::Text{key}.add('"').add(text.key).add("\":");
     if (!metadata.replace_anywhere(
-            key, [&](text::JsonWriter& json) { text::write_text(json, texts.*text.text); }))
+            text.key, [&](text::JsonWriter& json) { text::write_text(json, texts.*text.text); }))
       return false;
   }
   return metadata.replace_anywhere(kCustom, [&](text::JsonWriter& json) {
@@ -312,8 +314,8 @@ std::uint32_t repeats_of(const session::View& view, std::uint64_t failure) noexc
              : kRepeatsUnknown;
 }
 
-Aftershocks aftershocks_of(const session::View& view, std::uint64_t failure) noexcept {
-  Aftershocks found;
+facts::Aftershocks aftershocks_of(const session::View& view, std::uint64_t failure) noexcept {
+  facts::Aftershocks found;
   session::Failure root{}, entry{};
   if (failure == 0 || !view.read(session::TableId::failures, failure, root) || root.bundle == 0)
     return found;
@@ -324,7 +326,7 @@ Aftershocks aftershocks_of(const session::View& view, std::uint64_t failure) noe
     found.count += 1 + std::uint64_t{entry.repeats};
     const std::uint64_t last_ns = entry.last_ns;
     if (last_ns > root.time_ns)
-      found.last_after_ns = std::max(found.last_after_ns, last_ns - root.time_ns);
+      found.last_after_ms = std::max(found.last_after_ms, (last_ns - root.time_ns) / 1'000'000);
   }
   return found;
 }

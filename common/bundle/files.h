@@ -80,10 +80,6 @@ inline constexpr TextKey kTextKeys[] = {
 void write_verdict(text::JsonWriter&, const verdict::Verdict&) noexcept;
 // The verdict's certainty, or null if it claims nothing.
 void write_certainty(text::JsonWriter&, const verdict::Verdict&) noexcept;
-void write_aftershocks(text::JsonWriter&, const Aftershocks&) noexcept;
-void write_limit(text::JsonWriter&, const verdict::Verdict&) noexcept;
-// "limit_reserve": null without a soft limit.
-void write_limit_reserve(text::JsonWriter&, const session::LimitReserve&) noexcept;
 
 void write_crash(InHook, text::JsonWriter&, const session::View&, text::ExportedName) noexcept;
 

@@ -40,8 +40,7 @@ void write_request(InHook hook, text::JsonWriter& json, const Job& job) noexcept
   json.key("error").string_or_null(
       text::error_name(static_cast<Space>(failure.space), failure.error));
   json.key("repeats").number(failure.repeats.load(std::memory_order_relaxed));
-  json.key("aftershocks");
-  write_aftershocks(json, aftershocks_of(job.view, job.cause.failure));
+  facts::write_section(json, aftershocks_of(job.view, job.cause.failure));
   write_thread(json, job.view, failure.thread);
   json.key("stack");
   text::write_stack(hook, json, job.view, failure.node, job.cause.exported_name);
@@ -104,33 +103,6 @@ void write_verdict(text::JsonWriter& json, const verdict::Verdict& verdict) noex
   json.end_object();
 }
 
-void write_aftershocks(text::JsonWriter& json, const Aftershocks& aftershocks) noexcept {
-  json.begin_object(text::JsonLayout::one_line);
-  json.key("count").number(aftershocks.count);
-  json.key("last_after_ms");
-  aftershocks.count == 0 ? json.null() : json.number(aftershocks.last_after_ns / 1'000'000);
-  json.end_object();
-}
-
-void write_limit(text::JsonWriter& json, const verdict::Verdict& verdict) noexcept {
-  const bool none = verdict.limit == LimitKind::none || is_count_limit(verdict.limit);
-  json.begin_object(text::JsonLayout::one_line);
-  json.key("kind").string(name_of(verdict.limit));
-  json.key("bytes");
-  none ? json.null() : json.number(verdict.limit_bytes);
-  json.key("used");
-  none ? json.null() : json.number(verdict.limit_used_bytes);
-  json.end_object();
-}
-
-void write_limit_reserve(text::JsonWriter& json, const session::LimitReserve& reserve) noexcept {
-  if (!reserve.has_limit) return json.null();
-  json.begin_object(text::JsonLayout::one_line);
-  json.key("bytes").number(reserve.bytes);
-  json.key("used").number(reserve.used_bytes);
-  json.end_object();
-}
-
 std::string_view outcome_text(OutcomeKind kind, std::int32_t value,
                               std::span<char> buffer) noexcept {
   text::Text text{buffer.data(), buffer.size()};
@@ -164,12 +136,10 @@ bool write_metadata(InHook hook, Job& job) noexcept {
   write_verdict(json, job.work.verdict);
   json.key("crash");
   write_crash(hook, json, job.view, job.cause.exported_name);
-  json.key("limit");
-  write_limit(json, job.work.verdict);
-  json.key("limit_reserve");
-  write_limit_reserve(json, session::limit_reserve_of(job.view.header()));
-  json.key("cgroup_account");
-  job.cause.end == nullptr ? json.null() : facts::write(json, job.cause.end->account);
+  facts::write_section(json, job.work.verdict.limit);
+  facts::write_section(json, session::limit_reserve_of(job.view.header()));
+  constexpr session::CgroupAccount kNone{};
+  facts::write_section(json, job.cause.end == nullptr ? kNone : job.cause.end->account);
   json.key("request");
   write_request(hook, json, job);
   json.key("failure");

@@ -133,7 +133,7 @@ Subject subject_of(const session::View& view, const Cause& cause,
   if (cause.failure != 0 && view.read(session::TableId::failures, cause.failure, failure))
     return {static_cast<Space>(failure.space), failure.device.device};
   const std::uint32_t near = view.header().near_device;
-  if (verdict.limit != LimitKind::device || !text::read_device(view, near, device)) return {};
+  if (verdict.limit.kind != LimitKind::device || !text::read_device(view, near, device)) return {};
   return {text::vendor_of(device) == session::Vendor::cuda ? Space::cuda : Space::hip, near};
 }
 

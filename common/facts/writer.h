@@ -68,4 +68,11 @@ void write(Json& json, const Fact& fact) {
                                 [&](auto& visitor) { Described::describe(visitor, fact); });
 }
 
+// The same with its key, as a member of an object.
+template <class Json, class Fact>
+void write_section(Json& json, const Fact& fact) {
+  json.key(Section<Fact>::key);
+  write(json, fact);
+}
+
 }  // namespace oomrec::facts

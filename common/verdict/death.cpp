@@ -337,10 +337,9 @@ void set_limit(Verdict& verdict, const DeathFacts& facts) noexcept {
                                      verdict.code == VerdictCode::terminated_by_parent ||
                                      verdict.code == VerdictCode::terminated_under_pressure);
   if (!level.bounded() || !(killed || near)) return;
-  verdict.limit = LimitKind::cgroup;
-  verdict.limit_bytes = level.limit;
   // The kernel kills in a cgroup only at its limit, whatever an older reading says.
-  verdict.limit_used_bytes = killed && !level.near() ? level.limit : level.used;
+  const std::uint64_t used = killed && !level.near() ? level.limit : level.used;
+  verdict.limit = {LimitKind::cgroup, level.limit, used};
 }
 
 // "; it held 640.0 MiB, 12.0 MiB of it resident", "; it held 4.0 KiB; 230.0 MiB were resident"

@@ -28,9 +28,7 @@ Reserve reserve_with_free(const Failure& failure) noexcept {
 void explain_limit(Verdict& verdict, text::Text& summary, const Failure& failure) noexcept {
   const DeviceEvidence& at = failure.device;
   verdict.code = VerdictCode::device_limit;
-  verdict.limit = LimitKind::device;
-  verdict.limit_bytes = at.limit_bytes;
-  verdict.limit_used_bytes = at.counted_bytes;
+  verdict.limit = {LimitKind::device, at.limit_bytes, at.counted_bytes};
   const LimitWords words = limit_words(at.limit_bytes, at.counted_bytes, failure.bytes);
   summary.add(words.before).add("--limit-gpu of ").size(at.limit_bytes).add(words.after);
   summary.add("this process holds ").size(at.counted_bytes).add(')');
@@ -61,11 +59,9 @@ void explain_full_device(Verdict& verdict, text::Text& summary, const Failure& f
   if (static_cast<Space>(failure.space) == Space::torch) {
     summary.add("PyTorch gave up, but not because the driver refused; ");
   } else if (at.total_bytes != 0) {
-    verdict.limit = LimitKind::device;
-    verdict.limit_bytes = at.total_bytes;
-    verdict.limit_used_bytes = at.total_bytes - at.free_bytes;
+    verdict.limit = {LimitKind::device, at.total_bytes, at.total_bytes - at.free_bytes};
   }
-  if (verdict.limit == LimitKind::device && failure.bytes > at.total_bytes) {
+  if (verdict.limit.kind == LimitKind::device && failure.bytes > at.total_bytes) {
     summary.add("that is more than the device has; ");
   }
   text::add_state(summary, at);

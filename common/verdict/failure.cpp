@@ -101,9 +101,7 @@ void explain_ceiling(Verdict& verdict, text::Text& summary, const Failure& failu
   verdict.certainty = hit.hit           ? Certainty::proven
                       : hit.is_unread() ? Certainty::possible
                                         : Certainty::likely;
-  verdict.limit = hit.kind;
-  verdict.limit_bytes = hit.limit;
-  verdict.limit_used_bytes = hit.used;
+  verdict.limit = {hit.kind, hit.limit, hit.used};
   const bool of_bytes = !is_count_limit(hit.kind);
   const bool explains = hit.hit || (of_bytes && failure.bytes > hit.limit);
   const LimitWords words = !explains  ? LimitWords{"", " is the only one that explains it ("}
@@ -168,7 +166,8 @@ void explain_lack(Verdict& verdict, text::Text& summary, const Failure& failure,
 
 // The request failed for certain. That the program ended because of it is only inferred.
 void lower_certainty(Verdict& verdict) noexcept {
-  verdict.certainty = verdict.limit == LimitKind::none ? Certainty::possible : Certainty::likely;
+  verdict.certainty =
+      verdict.limit.kind == LimitKind::none ? Certainty::possible : Certainty::likely;
   add_line(verdict, [](text::Text& line) {
     line.add("a program may do without this request; this one got nothing instead, and ended");
   });

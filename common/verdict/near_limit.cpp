@@ -58,9 +58,7 @@ void explain_near_device(Verdict& verdict, std::string_view program,
   const limit::LimitUsage near = by_limit ? to_limit : to_full;
   const std::uint64_t held = device.counted_bytes();
   verdict.code = VerdictCode::near_limit;
-  verdict.limit = near.kind;
-  verdict.limit_bytes = near.limit_bytes;
-  verdict.limit_used_bytes = near.used_bytes;
+  verdict.limit = {near.kind, near.limit_bytes, near.used_bytes};
   text::Text summary{verdict.summary};
   if (by_limit) {
     summary.add(program.empty() ? "the process" : program).add(" is at ").number(near.percent());
@@ -106,9 +104,7 @@ void explain_near_limit(Verdict& verdict, const session::View& view,
   if (refusal.percent() > near.percent()) near = refusal;
 
   verdict.code = VerdictCode::near_limit;
-  verdict.limit = near.kind;
-  verdict.limit_bytes = near.limit_bytes;
-  verdict.limit_used_bytes = near.used_bytes;
+  verdict.limit = {near.kind, near.limit_bytes, near.used_bytes};
   text::Text summary{verdict.summary};
   const std::string_view program = text::base_name(view.string(program_of(header)));
   summary.add(program.empty() ? "the process" : program).add(" is at ").number(near.percent());

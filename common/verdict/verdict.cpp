@@ -89,8 +89,7 @@ void explain_end(Verdict& verdict, const Facts& facts) noexcept {
   char refusal[sizeof verdict.summary];
   std::memcpy(refusal, verdict.summary, sizeof refusal);
   verdict.evidence_count = facts.kept_lines;
-  verdict.limit = LimitKind::none;
-  verdict.limit_bytes = verdict.limit_used_bytes = 0;
+  verdict.limit = {};
   explain_death(verdict, facts.view, facts.end, facts.event.outcome);
   if (refusal[0] != '\0')
     add_line(verdict, [&](text::Text& line) { line.add("before that, ").add(refusal); });
@@ -179,7 +178,7 @@ void explain(Verdict& verdict, const session::View& view, const Event& event) no
   verdict.certainty = Certainty::proven;  // of what the process measured itself
   verdict.summary[0] = '\0';
   verdict.evidence_count = 0;
-  verdict.limit = LimitKind::none;
+  verdict.limit = {};
   session::Failure failure{};
   Facts facts = facts_of(view, event, failure);
   if (facts.simulated)

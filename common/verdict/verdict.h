@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/facts/limit.h"
 #include "common/session/view.h"
 #include "common/text/text.h"
 #include "common/verdict/kinds.h"
@@ -25,9 +26,7 @@ struct Verdict {
   char summary[256] = {};
   char evidence[kMaxEvidence][320] = {};
   unsigned evidence_count = 0;
-  LimitKind limit = LimitKind::none;
-  std::uint64_t limit_bytes = 0;
-  std::uint64_t limit_used_bytes = 0;
+  facts::Limit limit;
 };
 
 // What a verdict explains. `end`, `health` and `child` are null if the recording has them.

@@ -181,7 +181,7 @@ void report_failure(InHook hook, text::Text& text, const View& view, const bundl
   Largest& memory = *reinterpret_cast<Largest*>(work.sort);
   // In the workspace, not on the helper's stack.
   auto& rows = *new (work.text) residency::Rows{view};
-  const bool by_resident = residency::is_about_resident_memory(cause.trigger, verdict.limit);
+  const bool by_resident = residency::is_about_resident_memory(cause.trigger, verdict.limit.kind);
   if (const StackSum* const largest =
           largest_stack(view, memory, {view, cause, verdict}, by_resident ? &rows : nullptr)) {
     text.add("oomrec: largest holder: ").add(memory.is_partial ? "at least " : "");

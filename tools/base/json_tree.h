@@ -50,4 +50,10 @@ Json fact_json(const Fact& fact) {
   return tree.take();
 }
 
+// The same with its key, as a member of Json{…}.
+template <class Fact>
+Json fact_member(const Fact& fact) {
+  return Json::array({facts::Section<Fact>::key, fact_json(fact)});
+}
+
 }  // namespace oomrec::tools

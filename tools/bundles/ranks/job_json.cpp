@@ -153,8 +153,6 @@ verdict::Verdict verdict_of(const Job& job) {
   verdict::Verdict verdict;
   verdict.code = own.code;
   verdict.limit = own.limit;
-  verdict.limit_bytes = own.limit_bytes;
-  verdict.limit_used_bytes = own.limit_used_bytes;
   const std::string of =
       job.world_size != 0 ? fmt::format(" of {}", job.world_size) : std::string{};
   text::Text{verdict.summary}.add(

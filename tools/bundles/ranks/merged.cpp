@@ -1,4 +1,5 @@
 #include "tools/bundles/ranks/merged.h"
+#include "tools/base/json_tree.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -60,7 +61,7 @@ Json metadata_of(const Job& job, std::uint32_t failure) {
       {"reason", name_of(rank.source.trigger())},
       {"outcome", rank.source.outcome()},
       {"verdict", verdict_json(verdict)},
-      {"limit", limit_json(verdict)},
+      fact_member(verdict.limit),
       {"context", text_or_null(rank.source.reason())},
       {"failure", failure != 0 ? Json(failure) : Json(nullptr)},
   };

@@ -277,9 +277,8 @@ std::optional<Request> request_of(const Source& source) {
   const FailureDetails details{source};
   if (!details.exists) return std::nullopt;
   const verdict::Verdict verdict = source.verdict();
-  const bool has_limit = verdict.limit != LimitKind::none && !is_count_limit(verdict.limit);
   return Request{
-      details.failure.bytes, has_limit ? verdict.limit_bytes : 0,
+      details.failure.bytes, verdict.limit.is_in_bytes() ? verdict.limit.bytes : 0,
       FrameReader{*source.locations}.frames_of(source.locations->of_stack(details.failure.node))};
 }
 

@@ -10,6 +10,7 @@
 #include "common/residency/rows.h"
 #include "common/system/files.h"
 #include "tools/base/error.h"
+#include "tools/base/fact_reader.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
@@ -168,7 +169,7 @@ void set_weight(Source& source, pid_t pid) {
   // As the process itself at that time.
   if (source.trigger() == Trigger::request && recording.has_residency())
     return recording.set_weight(recording.weight_by_limits());
-  if (!residency::is_about_resident_memory(source.trigger(), verdict.limit)) return;
+  if (!residency::is_about_resident_memory(source.trigger(), verdict.limit.kind)) return;
   if (source.trigger() == Trigger::killed)
     recording.note_resident_later(resident_at_kill(recording, verdict), most);
   recording.set_weight(recording::Weight::resident);
@@ -257,10 +258,8 @@ std::uint64_t Source::repeats() const {
   return counted != bundle::kRepeatsUnknown ? counted : 0;
 }
 
-bundle::Aftershocks Source::aftershocks() const {
-  const Json& stored = member(member(metadata, "request"), "aftershocks");
-  if (const auto count = number_of(stored, "count"))
-    return {*count, number_of(stored, "last_after_ms").value_or(0) * 1'000'000};
+facts::Aftershocks Source::aftershocks() const {
+  if (const auto stored = fact_in<facts::Aftershocks>(member(metadata, "request"))) return *stored;
   return bundle::aftershocks_of(recording->view(), failure());
 }
 

@@ -44,10 +44,10 @@ struct Source {
   // From the metadata; without it, derived from the recording. The trigger may be in the manifest.
   Trigger trigger() const;
   std::string outcome() const;
-  std::uint32_t failure() const;            // entry in `failures`; 0: none
-  std::string reason() const;               // the text given when the bundle was requested
-  std::uint64_t repeats() const;            // of the request; the metadata is updated longest
-  bundle::Aftershocks aftershocks() const;  // of the request, likewise
+  std::uint32_t failure() const;           // entry in `failures`; 0: none
+  std::string reason() const;              // the text given when the bundle was requested
+  std::uint64_t repeats() const;           // of the request; the metadata is updated longest
+  facts::Aftershocks aftershocks() const;  // of the request, likewise
   verdict::Verdict verdict() const;
 };
 

@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "common/text/text.h"
+#include "tools/base/fact_reader.h"
+#include "tools/base/json_tree.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/recording/reading/devices.h"
@@ -68,36 +70,9 @@ verdict::Verdict stored_verdict(const Json& metadata) {
       if (line.is_string() && verdict.evidence_count < verdict::kMaxEvidence)
         text::Text{verdict.evidence[verdict.evidence_count++]}.add(line.get<std::string>());
   }
-  const Json& limit = member(metadata, "limit");
-  const auto kind = text_of(limit, "kind").value_or("");
-  verdict.limit = value_named<LimitKind>(kLimitKindNames, kind).value_or(verdict.limit);
-  verdict.limit_bytes = number_of(limit, "bytes").value_or(0);
-  verdict.limit_used_bytes = number_of(limit, "used").value_or(0);
+  verdict.limit = fact_in<facts::Limit>(metadata).value_or(verdict.limit);
   return verdict;
 }
-
-Json limit_json(const verdict::Verdict& verdict) {
-  const bool none = verdict.limit == LimitKind::none || is_count_limit(verdict.limit);
-  return {{"kind", name_of(verdict.limit)},
-          {"bytes", none ? Json(nullptr) : Json(verdict.limit_bytes)},
-          {"used", none ? Json(nullptr) : Json(verdict.limit_used_bytes)}};
-}
-
-Json limit_reserve_json(const session::Header& header) {
-  const session::LimitReserve reserve = session::limit_reserve_of(header);
-  if (!reserve.has_limit) return nullptr;
-  return {{"bytes", reserve.bytes}, {"used", reserve.used_bytes}};
-}
-
-namespace {
-
-Json aftershocks_json(const bundle::Aftershocks& aftershocks) {
-  const bool none = aftershocks.count == 0;
-  return {{"count", aftershocks.count},
-          {"last_after_ms", none ? Json(nullptr) : Json(aftershocks.last_after_ns / 1'000'000)}};
-}
-
-}  // namespace
 
 Json request_json(const Source& source) {
   const FailureDetails details{source};
@@ -110,7 +85,7 @@ Json request_json(const Source& source) {
       {"device", text_or_null(recording::device_label(*source.recording, failure.device.device))},
       {"error", text_or_null(details.error())},
       {"repeats", source.repeats()},
-      {"aftershocks", aftershocks_json(source.aftershocks())},
+      fact_member(source.aftershocks()),
       {"thread",
        {{"tid", details.thread.tid != 0 ? Json(details.thread.tid) : Json(nullptr)},
         {"name", text_or_null(printable(details.thread.name))}}},

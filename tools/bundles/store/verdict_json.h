@@ -1,4 +1,4 @@
-// The JSON of verdict, failed request, limit, and the worker whose death ended the process.
+// The JSON of verdict, failed request, and the worker whose death ended the process.
 #pragma once
 
 #include <string>
@@ -26,9 +26,6 @@ Json verdict_json(const verdict::Verdict&);
 // The verdict in metadata.json. For a merged job: its recording does not determine one.
 verdict::Verdict stored_verdict(const Json& metadata);
 
-Json limit_json(const verdict::Verdict&);
-// null: the process had no soft limit.
-Json limit_reserve_json(const session::Header&);
 Json request_json(const Source&);  // null: no request failed
 // The largest request that a thread was making when the process was killed; null: none is known.
 Json in_flight_json(const Source&);

@@ -192,9 +192,9 @@ LimitFacts limit_facts(const recording::Recording& recording, const session::End
                        const session::CgroupAccount& account, const verdict::Verdict& verdict) {
   const session::Header& header = recording.header();
   LimitFacts facts;
-  facts.kind = verdict.limit;
-  facts.limit = verdict.limit_bytes;
-  facts.used = verdict.limit_used_bytes;
+  facts.kind = verdict.limit.kind;
+  facts.limit = verdict.limit.bytes;
+  facts.used = verdict.limit.used_bytes;
   if (facts.kind != LimitKind::soft)  // which counts what is requested, not what is resident
     facts.peak_bytes = std::max<std::uint64_t>(
         {levels.resident_peak_bytes, header.health.rss_bytes, recording.weighed_bytes()});
@@ -247,8 +247,7 @@ AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks) {
   }
   const verdict::Verdict verdict = source.verdict();
   facts.verdict = verdict.code;
-  if (verdict.limit != LimitKind::none && !is_count_limit(verdict.limit))
-    facts.limit_bytes = verdict.limit_bytes;
+  if (verdict.limit.is_in_bytes()) facts.limit_bytes = verdict.limit.bytes;
   const bool examined = source.ending && source.ending->killed;
   facts.kernel_line = static_cast<session::KernelLine>(
       (examined ? source.ending->evidence.death : recording.header().death).kernel_line_kind);

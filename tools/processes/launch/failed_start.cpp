@@ -85,16 +85,16 @@ std::string failed_start_of(const bundles::Source& bundle, const Options& option
   const std::string program{text::base_name(bundle.recording->text(program_of(view.header())))};
   const char* beginning = before_main ? "main" : "its first line";
   const verdict::Verdict verdict = bundle.verdict();
-  if (verdict.limit == LimitKind::soft) {
+  if (verdict.limit.kind == LimitKind::soft) {
     return fmt::format(
         "{} was refused memory before {}: a limit of {} is too low for it; raise --limit",
-        printable(program), beginning, size_text(verdict.limit_bytes));
+        printable(program), beginning, size_text(verdict.limit.bytes));
   }
-  if (verdict.limit != LimitKind::rlimit_as) return {};
+  if (verdict.limit.kind != LimitKind::rlimit_as) return {};
   return fmt::format(
       "{} was refused memory before {}: {} of address space is too low for it; raise {}",
       printable(program), beginning,
-      size_text(options.limit_as != 0 ? options.limit_as : verdict.limit_bytes),
+      size_text(options.limit_as != 0 ? options.limit_as : verdict.limit.bytes),
       options.limit_as != 0 ? "--limit-as" : "the limit (ulimit -v)");
 }
 

@@ -298,20 +298,16 @@ class Row {
     row["ended_by"] = text_json(ended_by(source_, verdict_));
   }
 
-  bool has_limit() const {
-    return verdict_.limit != LimitKind::none && !is_count_limit(verdict_.limit);
-  }
-
   void write_memory(Json& row) const {
     const std::uint64_t resident = resident_at_end(source_);
     const std::uint64_t peak =
         std::max({resident, history_.most_resident_bytes(), header_.end_levels.resident_peak_bytes,
                   life_ != nullptr ? life_->resident_peak_bytes : 0});
-    const std::uint64_t used = has_limit() ? verdict_.limit_used_bytes : 0;
+    const std::uint64_t used = verdict_.limit.is_in_bytes() ? verdict_.limit.used_bytes : 0;
     const std::uint64_t cgroup_limit = header_.health.cgroup_limit_bytes;
     row["limit_kind"] =
-        verdict_.limit != LimitKind::none ? Json(name_of(verdict_.limit)) : Json(nullptr);
-    row["limit_bytes"] = bytes_or_null(has_limit() ? verdict_.limit_bytes : 0);
+        verdict_.limit.kind != LimitKind::none ? Json(name_of(verdict_.limit.kind)) : Json(nullptr);
+    row["limit_bytes"] = bytes_or_null(verdict_.limit.is_in_bytes() ? verdict_.limit.bytes : 0);
     row["used_bytes"] = bytes_or_null(used);
     row["peak_bytes"] = bytes_or_null(peak);
     row["rss_bytes"] = bytes_or_null(resident);

@@ -4,6 +4,7 @@
 
 #include "common/bundle/retention.h"
 #include "common/text/frames.h"
+#include "tools/base/json_tree.h"
 #include "tools/base/text.h"
 #include "tools/bundles/redact/bundle.h"
 #include "tools/bundles/store/verdict_json.h"
@@ -58,8 +59,8 @@ Json verdict_member(const bundles::Source& source, const verdict::Verdict& verdi
   return json;
 }
 
-Json limit_member(const verdict::Verdict& verdict) {
-  return verdict.limit == LimitKind::none ? Json(nullptr) : bundles::limit_json(verdict);
+Json limit_member(const facts::Limit& limit) {
+  return limit.kind == LimitKind::none ? Json(nullptr) : fact_json(limit);
 }
 
 Json spaces_member(const recording::Recording& recording) {
@@ -112,7 +113,7 @@ Json report_facts(const bundles::Source& source) {
       {"request", bundles::request_json(source)},
       {"crash", print::crash_json(source)},
       {"child", bundles::child_json(source)},
-      {"limit", limit_member(verdict)},
+      {"limit", limit_member(verdict.limit)},
       {"cgroup_account", print::cgroup_account_json(source)},
       {"spaces", spaces_member(*source.recording)},
       {"resident_memory", print::resident_memory_json(source)},

@@ -1,3 +1,4 @@
+#include "tools/base/json_tree.h"
 #include "tools/base/text.h"
 #include "tools/bundles/signature/holders.h"
 #include "tools/bundles/store/snapshot_source.h"
@@ -90,8 +91,8 @@ Json show_json(const bundles::Source& source, const ShowStyle& style) {
       {"custom_metadata", print::custom_metadata_json(source)},
       {"crash", print::crash_json(source)},
       {"child", bundles::child_json(source)},
-      {"limit", bundles::limit_json(verdict)},
-      {"limit_reserve", bundles::limit_reserve_json(source.recording->header())},
+      fact_member(verdict.limit),
+      fact_member(session::limit_reserve_of(source.recording->header())),
       {"cgroup_account", print::cgroup_account_json(source)},
       {"spaces", print::spaces_json(*source.recording)},
       {"resident_memory", print::resident_memory_json(source)},

@@ -155,11 +155,11 @@ class Page {
   }
 
   void print_aftershocks() const {
-    const bundle::Aftershocks aftershocks = source_.aftershocks();
+    const facts::Aftershocks aftershocks = source_.aftershocks();
     if (aftershocks.count == 0) return;
     fmt::print("  {} refused afterwards, the last {} ms later\n",
                plural(aftershocks.count, "further request was", "further requests were"),
-               count_text(aftershocks.last_after_ns / 1'000'000));
+               count_text(aftershocks.last_after_ms));
   }
 
   void print_exception() const {
@@ -184,16 +184,16 @@ class Page {
 
   void print_limit(const verdict::Verdict& verdict) const {
     heading("limit");
-    if (verdict.limit == LimitKind::none) {
+    if (verdict.limit.kind == LimitKind::none) {
       fmt::print("  no limit explains it\n");
       return;
     }
-    const auto figure = is_count_limit(verdict.limit) ? count_text : size_text;
-    fmt::print("  {}: {} of {} in use\n", name_of(verdict.limit),
-               verdict.limit_used_bytes != 0 ? figure(verdict.limit_used_bytes) : "an unknown part",
-               figure(verdict.limit_bytes));
+    const auto figure = is_count_limit(verdict.limit.kind) ? count_text : size_text;
+    fmt::print("  {}: {} of {} in use\n", name_of(verdict.limit.kind),
+               verdict.limit.used_bytes != 0 ? figure(verdict.limit.used_bytes) : "an unknown part",
+               figure(verdict.limit.bytes));
     const session::LimitReserve reserve = session::limit_reserve_of(source_.recording->header());
-    if (verdict.limit == LimitKind::soft && reserve.used_bytes != 0)
+    if (verdict.limit.kind == LimitKind::soft && reserve.used_bytes != 0)
       fmt::print("  after the refusal: {} of the reserve of {} were used\n",
                  size_text(reserve.used_bytes), size_text(reserve.bytes));
   }

@@ -4,6 +4,8 @@
 #include <cstdio>
 
 #include "common/facts/account.h"
+#include "common/facts/limit.h"
+#include "common/facts/request.h"
 #include "tools/base/json_value.h"
 
 namespace {
@@ -87,6 +89,9 @@ void add(Json& schemas) {
 
 int main() {
   Json schemas = Json::object();
+  add<Aftershocks>(schemas);
+  add<Limit>(schemas);
+  add<session::LimitReserve>(schemas);
   add<session::CgroupAccount>(schemas);
   std::puts(schemas.dump().c_str());
 }

@@ -73,7 +73,7 @@ TEST_CASE("a null dereference names the failed request and its reason") {
   CHECK(std::string{verdict.summary} ==
         "SIGSEGV at address 0x10, 0.2 ms after malloc refused 412.0 MiB: the program used the NULL "
         "it was given");
-  CHECK(verdict.limit == LimitKind::soft);
+  CHECK(verdict.limit.kind == LimitKind::soft);
   CHECK(session.has("in thread 4711 \"python3\" malloc refused 412.0 MiB 0.2 ms before"));
   CHECK(session.has("numpy asked malloc for 412.0 MiB and was refused: the soft limit of 1.0 GiB"));
   CHECK(session.has("live 987.3 MiB + request 412.0 MiB > the soft limit 1.0 GiB"));

@@ -154,9 +154,9 @@ TEST_CASE("a kill by the kernel has its limit and its evidence") {
             "its end; it was the only process there",
             "cgroup: working set 620.0 MiB 400.0 ms before its end, 93 % of 660.0 MiB",
             "machine: 8.0 GiB available of 16.0 GiB RAM 400.0 ms before its end", kUntouched});
-  CHECK(verdict.limit == LimitKind::cgroup);
-  CHECK(verdict.limit_bytes == 660 * kMiB);
-  CHECK(verdict.limit_used_bytes == 620 * kMiB);
+  CHECK(verdict.limit.kind == LimitKind::cgroup);
+  CHECK(verdict.limit.bytes == 660 * kMiB);
+  CHECK(verdict.limit.used_bytes == 620 * kMiB);
 }
 
 TEST_CASE("another death says why memory is not the reason") {
@@ -176,7 +176,7 @@ TEST_CASE("another death says why memory is not the reason") {
             "machine: 8.0 GiB available of 16.0 GiB RAM 400.0 ms before its end", kUntouched,
             "memory pressure, of the last 10 s: some 1.05 %, full 0.00 %",
             "the signal came from process 77"});
-  CHECK(verdict.limit == LimitKind::none);
+  CHECK(verdict.limit.kind == LimitKind::none);
 }
 
 TEST_CASE("killed near its limit by an unknown sender") {
@@ -457,7 +457,7 @@ TEST_CASE("a parent that ends its child") {
       end.death.wait_status = signal;
       CHECK(verdict().code == VerdictCode::terminated_by_parent);
       CHECK(verdict().certainty == Certainty::possible);
-      CHECK(verdict().limit == LimitKind::cgroup);
+      CHECK(verdict().limit.kind == LimitKind::cgroup);
     }
     CHECK(std::string{verdict().summary}.starts_with(
         "python3.11 was killed by SIGTERM from its parent at 90 % of its cgroup's limit, possibly "
@@ -562,6 +562,6 @@ TEST_CASE("a SIGBUS from the kernel is due to shared memory if there was too lit
     const verdict::Verdict verdict = verdict::verdict_of(session.view(), Trigger::soft_limit,
                                                          session.failure, {}, "signal 7", &end);
     CHECK(verdict.code == VerdictCode::shared_memory_full);
-    CHECK(verdict.limit == LimitKind::none);
+    CHECK(verdict.limit.kind == LimitKind::none);
   }
 }

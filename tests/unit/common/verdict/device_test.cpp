@@ -50,9 +50,9 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 TEST_CASE("a full device: what was free, and what used the rest") {
   Refused session;
   CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
-  CHECK(session.verdict().limit == LimitKind::device);
-  CHECK(session.verdict().limit_bytes == 80 * kGiB);
-  CHECK(session.verdict().limit_used_bytes == 80 * kGiB - 410 * kMiB);
+  CHECK(session.verdict().limit.kind == LimitKind::device);
+  CHECK(session.verdict().limit.bytes == 80 * kGiB);
+  CHECK(session.verdict().limit.used_bytes == 80 * kGiB - 410 * kMiB);
   CHECK(session.summary() ==
         "python (libtorch) asked cuMemAlloc for 2.0 GiB on cuda:1 (NVIDIA H100) and was refused: "
         "410.0 MiB of 80.0 GiB were free; this process holds 70.0 GiB, others or the runtime 9.6 "
@@ -76,7 +76,7 @@ TEST_CASE("a full device: what was free, and what used the rest") {
     CHECK(session.summary() ==
           "python (libtorch) asked cuMemAlloc for 2.0 GiB on cuda:1 (NVIDIA H100) and was "
           "refused: this process holds 70.0 GiB");
-    CHECK(session.verdict().limit == LimitKind::none);
+    CHECK(session.verdict().limit.kind == LimitKind::none);
     CHECK_FALSE(has(session.evidence(), "the driver reported"));
   }
   SUBCASE("an unknown device") {
@@ -109,9 +109,9 @@ TEST_CASE("the user's limit, and how much of it was left") {
   session.at.limit_bytes = 71 * kGiB;
   verdict::Verdict verdict = session.verdict(Trigger::soft_limit);
   CHECK(verdict.code == VerdictCode::device_limit);
-  CHECK(verdict.limit == LimitKind::device);
-  CHECK(verdict.limit_bytes == 71 * kGiB);
-  CHECK(verdict.limit_used_bytes == 70 * kGiB);
+  CHECK(verdict.limit.kind == LimitKind::device);
+  CHECK(verdict.limit.bytes == 71 * kGiB);
+  CHECK(verdict.limit.used_bytes == 70 * kGiB);
   CHECK(has(verdict.summary,
             "refused: --limit-gpu of 71.0 GiB is reached (this process holds 70.0 GiB)"));
   CHECK(has(session.evidence(), "counted 70.0 GiB + request 2.0 GiB > --limit-gpu 71.0 GiB\n"));
@@ -234,16 +234,16 @@ TEST_CASE("a device near a limit is named with that limit") {
   device.free_bytes = 4 * kGiB;
   verdict::Verdict verdict = verdict::verdict_of(session.view(), Trigger::near_limit, 0);
   CHECK(verdict.code == VerdictCode::near_limit);
-  CHECK(verdict.limit == LimitKind::device);
-  CHECK(verdict.limit_bytes == 80 * kGiB);
-  CHECK(verdict.limit_used_bytes == 76 * kGiB);
+  CHECK(verdict.limit.kind == LimitKind::device);
+  CHECK(verdict.limit.bytes == 80 * kGiB);
+  CHECK(verdict.limit.used_bytes == 76 * kGiB);
   CHECK(std::string{verdict.summary} ==
         "cuda:1 (NVIDIA H100) is at 95 % of its 80.0 GiB (in use 76.0 GiB, of which this process "
         "holds 60.0 GiB): the next request may be refused");
 
   device.limit_bytes = 61 * kGiB;
   verdict = verdict::verdict_of(session.view(), Trigger::near_limit, 0);
-  CHECK(verdict.limit_used_bytes == 60 * kGiB);
+  CHECK(verdict.limit.used_bytes == 60 * kGiB);
   CHECK(std::string{verdict.summary} ==
         "python3.11 is at 98 % of --limit-gpu of 61.0 GiB on cuda:1 (NVIDIA H100) (it holds 60.0 "
         "GiB): "

@@ -61,19 +61,19 @@ TEST_CASE("a thread beyond a limit on tasks: the limit that is reached") {
   by_cgroup.refused.counted.own_tasks_limit = 100;
   verdict::Verdict verdict = by_cgroup.verdict();
   CHECK(name_of(verdict.code) == "thread_creation_failed");
-  CHECK(verdict.limit == LimitKind::pids);
-  CHECK(verdict.limit_bytes == 10);
+  CHECK(verdict.limit.kind == LimitKind::pids);
+  CHECK(verdict.limit.bytes == 10);
   CHECK(has(verdict.summary, "the cgroup's limit of tasks (pids.max) of 10 is reached (tasks 10)"));
   CHECK(
       has(evidence(verdict), "tasks 10 + request 1 > the cgroup's limit of tasks (pids.max) 10\n"));
 
   Refusal by_machine{Api::pthread_create, EAGAIN};
   by_machine.refused.counted.threads_max = 200;
-  CHECK(by_machine.verdict().limit == LimitKind::threads_max);
+  CHECK(by_machine.verdict().limit.kind == LimitKind::threads_max);
 
   Refusal by_numbers{Api::fork, EAGAIN, 0};
   by_numbers.refused.counted.pid_max = 200;
-  CHECK(by_numbers.verdict().limit == LimitKind::pid_max);
+  CHECK(by_numbers.verdict().limit.kind == LimitKind::pid_max);
   CHECK(name_of(by_numbers.verdict().code) == "fork_failed");
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("RLIMIT_NPROC counts other processes too: it is the last explanation")
   refusal.refused.counted.own_tasks_limit = 100;
   verdict::Verdict verdict = refusal.verdict();
   CHECK(name_of(verdict.code) == "fork_failed");
-  CHECK(verdict.limit == LimitKind::rlimit_nproc);
+  CHECK(verdict.limit.kind == LimitKind::rlimit_nproc);
   CHECK(has(verdict.summary, "(RLIMIT_NPROC) of 100 is the only one that explains it"));
   refusal.refused.counted.own_tasks_limit = 0;
   verdict = refusal.verdict();
@@ -90,7 +90,7 @@ TEST_CASE("RLIMIT_NPROC counts other processes too: it is the last explanation")
 
   refusal.refused.counted.own_tasks_limit = kUnlimited;
   verdict = refusal.verdict();
-  CHECK(verdict.limit == LimitKind::none);
+  CHECK(verdict.limit.kind == LimitKind::none);
   CHECK(has(verdict.summary, "no limit that can be read explains it (EAGAIN"));
 }
 
@@ -99,11 +99,11 @@ TEST_CASE("a thread whose stack could not be mapped: why the mapping failed") {
   refusal.refused.rlimit_as_bytes = 100 * kMiB;
   refusal.refused.vm_bytes = 95 * kMiB;
   CHECK(name_of(refusal.verdict().code) == "thread_creation_failed");
-  CHECK(refusal.verdict().limit == LimitKind::rlimit_as);
+  CHECK(refusal.verdict().limit.kind == LimitKind::rlimit_as);
 
   refusal.refused.rlimit_as_bytes = kUnlimited;
   refusal.refused.counted.mappings = 30'001;
-  CHECK(refusal.verdict().limit == LimitKind::max_map_count);
+  CHECK(refusal.verdict().limit.kind == LimitKind::max_map_count);
 
   refusal.refused.bytes = std::uint64_t{1} << 48;
   CHECK(name_of(refusal.verdict().code) == "thread_creation_failed");
@@ -129,7 +129,7 @@ TEST_CASE("a mapping: beyond max_map_count, or beyond CommitLimit") {
   Refusal refusal{Api::mmap, ENOMEM};
   verdict::Verdict verdict = refusal.verdict();
   CHECK(name_of(verdict.code) == "mapping_failed");
-  CHECK(verdict.limit == LimitKind::none);
+  CHECK(verdict.limit.kind == LimitKind::none);
   CHECK(has(evidence(verdict), "mappings 300 + request 1 <= the limit of mappings"));
 
   refusal.refused.counted.mappings = 30'000;
@@ -139,16 +139,16 @@ TEST_CASE("a mapping: beyond max_map_count, or beyond CommitLimit") {
 
   refusal.refused.counted.commit_limit_bytes = 1007 * kMiB;
   verdict = refusal.verdict();
-  CHECK(verdict.limit == LimitKind::commit);
+  CHECK(verdict.limit.kind == LimitKind::commit);
   CHECK(has(evidence(verdict), "Committed_AS 1000.0 MiB + request 8.0 MiB > the machine's"));
   refusal.refused.counted.commit_limit_bytes = 1008 * kMiB;
-  CHECK(refusal.verdict().limit == LimitKind::max_map_count);
+  CHECK(refusal.verdict().limit.kind == LimitKind::max_map_count);
 
   // For the heap the code stays, and the limit has the details.
   refusal.refused.space = static_cast<std::uint8_t>(Space::heap);
   refusal.refused.api = static_cast<std::uint16_t>(Api::malloc);
   CHECK(name_of(refusal.verdict().code) == "allocation_failed");
-  CHECK(refusal.verdict().limit == LimitKind::max_map_count);
+  CHECK(refusal.verdict().limit.kind == LimitKind::max_map_count);
 }
 
 TEST_CASE("a limit on bytes that explains a mapping comes first") {
@@ -164,10 +164,10 @@ TEST_CASE("a limit on bytes that explains a mapping comes first") {
 TEST_CASE("a library of unknown size: the address space is the last explanation") {
   Refusal refusal{Api::dlopen, ENOMEM, 0};
   CHECK(name_of(refusal.verdict().code) == "mapping_failed");
-  CHECK(refusal.verdict().limit == LimitKind::none);
+  CHECK(refusal.verdict().limit.kind == LimitKind::none);
   refusal.refused.rlimit_as_bytes = 512 * kMiB;
   refusal.refused.vm_bytes = 6 * kMiB;
-  CHECK(refusal.verdict().limit == LimitKind::rlimit_as);
+  CHECK(refusal.verdict().limit.kind == LimitKind::rlimit_as);
   CHECK(name_of(refusal.verdict().code) == "mapping_failed");
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("what could not be read excludes nothing") {
   refusal.refused.rlimit_as_bytes = 1000 * kMiB;
   refusal.refused.vm_bytes = 0;
   const verdict::Verdict possible = refusal.verdict();
-  CHECK(possible.limit == LimitKind::rlimit_as);
+  CHECK(possible.limit.kind == LimitKind::rlimit_as);
   CHECK(possible.certainty == Certainty::possible);
   CHECK(has(evidence(possible), "what is in use could not be read"));
   CHECK_FALSE(has(evidence(possible), "in use 0 bytes"));
@@ -188,16 +188,16 @@ TEST_CASE("what could not be read excludes nothing") {
   CHECK_FALSE(has(evidence(proven), "in use 0 bytes"));
   refusal.refused.vm_bytes = 50 * kMiB;
   refusal.refused.bytes = 900 * kMiB;
-  CHECK(refusal.verdict().limit == LimitKind::none);
+  CHECK(refusal.verdict().limit.kind == LimitKind::none);
 }
 
 TEST_CASE("an old recording without these figures") {
   Refusal refusal{Api::fork, EAGAIN, 0};
   refusal.refused.counted = {};
   CHECK(name_of(refusal.verdict().code) == "fork_failed");
-  CHECK(refusal.verdict().limit == LimitKind::none);
+  CHECK(refusal.verdict().limit.kind == LimitKind::none);
   refusal.refused.error = ENOMEM;
-  CHECK(refusal.verdict().limit == LimitKind::none);
+  CHECK(refusal.verdict().limit.kind == LimitKind::none);
 }
 
 TEST_CASE("an injected failure names its rule and nothing else") {
@@ -207,6 +207,6 @@ TEST_CASE("an injected failure names its rule and nothing else") {
   refusal.refused.rlimit_as_bytes = kMiB;
   const verdict::Verdict verdict = refusal.verdict();
   CHECK(name_of(verdict.code) == "injected");
-  CHECK(verdict.limit == LimitKind::none);
+  CHECK(verdict.limit.kind == LimitKind::none);
   CHECK(has(evidence(verdict), "the rule pthread_create:nth=2 of --fail"));
 }

@@ -34,9 +34,9 @@ TEST_CASE("the cgroup's limit counts what is charged; untouched memory has a lin
   health.live_bytes = 1182 * kMiB;
   const verdict::Verdict verdict = verdict::verdict_of(image.view(), Trigger::near_limit, 0);
   CHECK(verdict.code == VerdictCode::near_limit);
-  CHECK(verdict.limit == LimitKind::cgroup);
-  CHECK(verdict.limit_bytes == 200 * kMiB);
-  CHECK(verdict.limit_used_bytes == 192 * kMiB);
+  CHECK(verdict.limit.kind == LimitKind::cgroup);
+  CHECK(verdict.limit.bytes == 200 * kMiB);
+  CHECK(verdict.limit.used_bytes == 192 * kMiB);
   CHECK(std::string{verdict.summary} ==
         "python3.11 is at 96 % of the cgroup's limit of 200.0 MiB (working set 192.0 MiB): the "
         "kernel will kill it at the limit, unless there is swap");
@@ -70,10 +70,11 @@ TEST_CASE("the nearest of several limits counts") {
   header.health.live_bytes = 95 * kMiB;
   header.health.rss_bytes = 95 * kMiB;
   header.soft_limit_bytes = 100 * kMiB;
-  CHECK(verdict::verdict_of(image.view(), Trigger::near_limit, 0).limit == LimitKind::soft);
+  CHECK(verdict::verdict_of(image.view(), Trigger::near_limit, 0).limit.kind == LimitKind::soft);
   header.health.vm_bytes = 990 * kMiB;
   header.health.rlimit_as_bytes = 1000 * kMiB;
-  CHECK(verdict::verdict_of(image.view(), Trigger::near_limit, 0).limit == LimitKind::rlimit_as);
+  CHECK(verdict::verdict_of(image.view(), Trigger::near_limit, 0).limit.kind ==
+        LimitKind::rlimit_as);
 }
 
 TEST_CASE("pressure has the faults and the swap of the process") {

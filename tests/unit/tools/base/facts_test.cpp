@@ -1,11 +1,16 @@
-// A described fact, written in the dying process and by the commands.
+// A described fact, written in the dying process and by the commands, and read back.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <string>
 
 #include "common/facts/account.h"
+#include "common/facts/limit.h"
+#include "common/facts/request.h"
+#include "tools/base/fact_reader.h"
+#include "tools/base/json_budget.h"
 #include "tools/base/json_tree.h"
 
 using namespace oomrec;
@@ -27,6 +32,14 @@ std::string written(const auto& fact) {
 
 // As the commands print it, without a blank.
 std::string printed(const auto& fact) { return tools::fact_json(fact).dump(); }
+
+// What a command reads in the file of the dying process.
+template <class Fact>
+Fact read_back(const Fact& fact) {
+  const std::string section = '"' + std::string{facts::Section<Fact>::key} + '"';
+  return tools::fact_in<Fact>(tools::parse_json("{" + section + ": " + written(fact) + "}"))
+      .value();
+}
 
 session::CgroupAccount full_cgroup() {
   session::CgroupAccount account{};
@@ -80,4 +93,55 @@ TEST_CASE("an account is null, without a largest other, or whole") {
   account.usage_bytes = 0;
   CHECK(written(account) == "null\n");
   CHECK(printed(account) == "null");
+}
+
+TEST_CASE("a limit has bytes unless it is on a number") {
+  facts::Limit limit{LimitKind::cgroup, 900, 800};
+  CHECK(written(limit) == "{\"kind\": \"cgroup\", \"bytes\": 900, \"used\": 800}\n");
+  limit.kind = LimitKind::pids;
+  CHECK(written(limit) == "{\"kind\": \"pids\", \"bytes\": null, \"used\": null}\n");
+  CHECK(printed(facts::Limit{}) == R"({"kind":"none","bytes":null,"used":null})");
+}
+
+TEST_CASE("a reserve is null without a limit") {
+  CHECK(written(session::LimitReserve{}) == "null\n");
+  CHECK(written(session::LimitReserve{true, 64, 5}) == "{\"bytes\": 64, \"used\": 5}\n");
+}
+
+TEST_CASE("without an aftershock there is no last") {
+  CHECK(written(facts::Aftershocks{}) == "{\"count\": 0, \"last_after_ms\": null}\n");
+  CHECK(printed(facts::Aftershocks{2, 0}) == R"({"count":2,"last_after_ms":0})");
+}
+
+TEST_CASE("a fact that is read back is the one that was written") {
+  session::CgroupAccount account = full_cgroup();
+  account.scope = static_cast<session::u32>(session::AccountScope::machine);
+  account.largest_pid = 17;
+  account.largest_recorded = 1;
+  std::memcpy(account.largest_name, "worker", 6);
+  const auto read = read_back(account);
+  CHECK(std::memcmp(&read, &account, sizeof read) == 0);
+
+  const auto limit = read_back(facts::Limit{LimitKind::soft, 900, 800});
+  CHECK(limit.kind == LimitKind::soft);
+  CHECK(limit.bytes == 900);
+  CHECK(limit.used_bytes == 800);
+
+  const auto aftershocks = read_back(facts::Aftershocks{3, 40});
+  CHECK(aftershocks.count == 3);
+  CHECK(aftershocks.last_after_ms == 40);
+}
+
+TEST_CASE("what another program wrote is not read") {
+  const auto limit_of = [](const char* json) {
+    return tools::fact_in<facts::Limit>(tools::parse_json(json));
+  };
+  CHECK_FALSE(limit_of("{}"));
+  CHECK_FALSE(limit_of(R"({"limit": null})"));
+  CHECK_FALSE(limit_of(R"({"limit": [1]})"));
+  const auto odd = limit_of(R"({"limit": {"kind": "nonsense", "bytes": -1, "used": "all"}})");
+  REQUIRE(odd);
+  CHECK(odd->kind == LimitKind::none);
+  CHECK(odd->bytes == 0);
+  CHECK(odd->used_bytes == 0);
 }

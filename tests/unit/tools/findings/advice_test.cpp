@@ -31,7 +31,7 @@ recording::Location native(std::string function) {
 }
 
 // A training program at its limit, whose largest holder is level.
-findings::AdviceFacts facts() {
+findings::AdviceFacts plain_facts() {
   findings::AdviceFacts facts;
   findings::SubjectFigures held;
   held.subject = "train.py:7 make_batch";
@@ -267,7 +267,7 @@ std::set<std::string_view> rules_of(const findings::AdviceFacts& facts) {
 TEST_CASE("each rule fires on its facts, and no other rule does") {
   std::set<std::string_view> tried;
   for (const Trial& trial : kTrials) {
-    findings::AdviceFacts ill = facts(), well = facts();
+    findings::AdviceFacts ill = plain_facts(), well = plain_facts();
     trial.fires(ill);
     trial.does_not(well);
     CHECK_MESSAGE(rules_of(ill) == std::set<std::string_view>{trial.rule}, trial.rule);
@@ -279,17 +279,17 @@ TEST_CASE("each rule fires on its facts, and no other rule does") {
   }
   for (const findings::AdviceRule& rule : findings::advice_rules())
     CHECK_MESSAGE(tried.contains(rule.name), rule.name);
-  CHECK(rules_of(facts()).empty());
+  CHECK(rules_of(plain_facts()).empty());
 }
 
 TEST_CASE("tensors that grow without a sign of a graph: detach() may help") {
-  findings::AdviceFacts tensors = facts(), bytes = facts();
+  findings::AdviceFacts tensors = plain_facts(), bytes = plain_facts();
   grow(tensors), grow(bytes);
   add_inside(tensors, native("torch::autograd::THPVariable_linear(_object*, _object*)"));
   CHECK(findings::advice_of(tensors).at(0).text.find(".detach()") != std::string::npos);
   CHECK(findings::advice_of(bytes).at(0).text.find(".detach()") == std::string::npos);
   // The profiler's records of such an operation are no tensors.
-  findings::AdviceFacts profiled = facts();
+  findings::AdviceFacts profiled = plain_facts();
   grow(profiled);
   add_inside(profiled, native("torch::profiler::impl::ThreadLocalSubqueue::begin_op()"));
   add_inside(profiled, native("torch::autograd::THPVariable_linear(_object*, _object*)"));
