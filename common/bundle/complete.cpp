@@ -250,9 +250,7 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
   const bool found = metadata.replace("outcome", [&](text::JsonWriter& json) {
     json.string(outcome_text(completion.outcome, completion.value, outcome));
   });
-  if (completion.verdict != nullptr)
-    metadata.replace("verdict",
-                     [&](text::JsonWriter& json) { write_verdict(json, *completion.verdict); });
+  if (completion.verdict != nullptr) metadata.replace(*completion.verdict);
   if (completion.crash_session != nullptr)
     metadata.replace("crash", [&](text::JsonWriter& json) {
       write_crash(hook, json, *completion.crash_session, completion.exported_name);

@@ -77,7 +77,6 @@ inline constexpr TextKey kTextKeys[] = {
     {"exception_message", &text::ExceptionTexts::message},
     {"exception_traceback", &text::ExceptionTexts::traceback},
 };
-void write_verdict(text::JsonWriter&, const verdict::Verdict&) noexcept;
 // The verdict's certainty, or null if it claims nothing.
 void write_certainty(text::JsonWriter&, const verdict::Verdict&) noexcept;
 

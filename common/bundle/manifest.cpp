@@ -36,6 +36,10 @@ void write_file_names(text::JsonWriter& json, ObjectsFile objects) noexcept {
   json.end_array();
 }
 
+void write_certainty(text::JsonWriter& json, const verdict::Verdict& verdict) noexcept {
+  verdict.has_certainty() ? json.string(name_of(verdict.certainty)) : json.null();
+}
+
 bool write_manifest(InHook hook, Job& job) noexcept {
   const session::Header& header = job.view.header();
   const std::uint64_t number = job.cause.number != 0

@@ -87,22 +87,6 @@ void write_crash(InHook hook, text::JsonWriter& json, const session::View& view,
   json.end_object();
 }
 
-void write_certainty(text::JsonWriter& json, const verdict::Verdict& verdict) noexcept {
-  verdict::has_certainty(verdict.code) ? json.string(name_of(verdict.certainty)) : json.null();
-}
-
-void write_verdict(text::JsonWriter& json, const verdict::Verdict& verdict) noexcept {
-  json.begin_object();
-  json.key("code").string(name_of(verdict.code));
-  json.key("certainty");
-  write_certainty(json, verdict);
-  json.key("summary").string(verdict.summary);
-  json.key("evidence").begin_array();
-  for (unsigned i = 0; i < verdict.evidence_count; ++i) json.string(verdict.evidence[i]);
-  json.end_array();
-  json.end_object();
-}
-
 std::string_view outcome_text(OutcomeKind kind, std::int32_t value,
                               std::span<char> buffer) noexcept {
   text::Text text{buffer.data(), buffer.size()};
@@ -132,8 +116,7 @@ bool write_metadata(InHook hook, Job& job) noexcept {
   json.key("schema_version").number(2);
   json.key("reason").string(name_of(job.cause.trigger));
   json.key("outcome").string(outcome_text(job.cause.outcome, job.cause.outcome_value, outcome));
-  json.key("verdict");
-  write_verdict(json, job.work.verdict);
+  facts::write_section(json, job.work.verdict);
   json.key("crash");
   write_crash(hook, json, job.view, job.cause.exported_name);
   facts::write_section(json, job.work.verdict.limit);

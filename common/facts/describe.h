@@ -63,4 +63,19 @@ struct Name {
 template <class Char, std::size_t N>
 Name(Char (&)[N]) -> Name<Char, N>;
 
+// Text of the recorder's own, NUL-terminated, and a list of it.
+template <class Char, std::size_t N>
+struct Sentence {
+  Char (&text)[N];
+};
+template <class Char, std::size_t N>
+Sentence(Char (&)[N]) -> Sentence<Char, N>;
+template <class Char, std::size_t M, std::size_t N, class Count>
+struct Sentences {
+  Char (&texts)[M][N];
+  Count& count;
+};
+template <class Char, std::size_t M, std::size_t N, class Count>
+Sentences(Char (&)[M][N], Count&) -> Sentences<Char, M, N, Count>;
+
 }  // namespace oomrec::facts

@@ -54,6 +54,16 @@ class Writer {
   void put(const Name<Char, N>& name) {
     json_.string_or_null(name.view());
   }
+  template <class Char, std::size_t N>
+  void put(const Sentence<Char, N>& sentence) {
+    json_.string(sentence.text);
+  }
+  template <class Char, std::size_t M, std::size_t N, class Count>
+  void put(const Sentences<Char, M, N, Count>& sentences) {
+    json_.begin_array(JsonLayout::lines);
+    for (std::size_t i = 0; i < sentences.count; ++i) json_.string(sentences.texts[i]);
+    json_.end_array();
+  }
 
   Json& json_;
 };

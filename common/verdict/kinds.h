@@ -165,12 +165,6 @@ constexpr bool is_death_related_to_memory(VerdictCode code) noexcept {
   return kind_of(code).cause >= Cause::refused;
 }
 
-// Whether the code claims a cause, which the evidence may or may not prove.
-constexpr bool has_certainty(VerdictCode code) noexcept {
-  return code != VerdictCode::unknown && code != VerdictCode::requested &&
-         code != VerdictCode::simulated;
-}
-
 constexpr bool is_death(VerdictCode code) noexcept { return kind_of(code).cause != Cause::alive; }
 
 }  // namespace oomrec::verdict

@@ -108,7 +108,7 @@ inline LimitWords limit_words(std::uint64_t limit, std::uint64_t used,
 // Adds a line of evidence, filled by fill(Text&), if there is space.
 template <class Fill>
 void add_line(Verdict& verdict, Fill&& fill) noexcept {
-  if (verdict.evidence_count == kMaxEvidence) return;
+  if (verdict.evidence_count == Verdict::kMaxEvidence) return;
   text::Text text{verdict.evidence[verdict.evidence_count++]};
   fill(text);
 }

@@ -5,14 +5,12 @@
 #include <cstdint>
 #include <string_view>
 
-#include "common/facts/limit.h"
+#include "common/facts/verdict.h"
 #include "common/session/view.h"
 #include "common/text/text.h"
 #include "common/verdict/kinds.h"
 
 namespace oomrec::verdict {
-
-inline constexpr unsigned kMaxEvidence = 12;
 
 // No process has more (x86-64 with page tables of four levels).
 inline constexpr std::uint64_t kAddressSpaceBytes = std::uint64_t{1} << 47;
@@ -20,14 +18,7 @@ inline constexpr std::uint64_t kAddressSpaceBytes = std::uint64_t{1} << 47;
 // The reason of a bundle that --dump-at-exit writes.
 inline constexpr std::string_view kReasonAtExit = "at the end of the process";
 
-struct Verdict {
-  VerdictCode code = VerdictCode::unknown;
-  Certainty certainty = Certainty::possible;
-  char summary[256] = {};
-  char evidence[kMaxEvidence][320] = {};
-  unsigned evidence_count = 0;
-  facts::Limit limit;
-};
+using facts::Verdict;
 
 // What a verdict explains. `end`, `health` and `child` are null if the recording has them.
 struct Event {

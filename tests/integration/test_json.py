@@ -91,9 +91,9 @@ def test_each_has_its_arguments_schema_and_section(oomrec, bundle):
 
 @pytest.mark.parametrize("page", ["deaths.md", "json.md"])
 def test_each_verdict_is_documented(page):
-    definitions = json.loads((SCHEMAS / "definitions.json").read_text())["$defs"]
+    facts = json.loads((SCHEMAS / "facts.json").read_text())["$defs"]
     text = (SOURCE / "docs" / page).read_text()
-    assert [code for code in definitions["verdict_code"]["enum"] if f"`{code}`" not in text] == []
+    assert [code for code in facts["verdict_code"]["enum"] if f"`{code}`" not in text] == []
 
 
 def loose_objects(schema, where=""):

@@ -8,6 +8,7 @@
 
 #include "common/facts/describe.h"
 #include "common/session/vocabulary.h"
+#include "common/text/text.h"
 #include "tools/base/json.h"
 
 namespace oomrec::tools {
@@ -55,6 +56,16 @@ class FactReader {
   template <std::size_t N>
   static void read(const Json& json, const facts::Name<char, N>& name) {
     if (json.is_string()) json.text().copy(name.text, N);
+  }
+  template <std::size_t N>
+  static void read(const Json& json, const facts::Sentence<char, N>& sentence) {
+    if (json.is_string()) text::Text{sentence.text}.add(json.text());
+  }
+  template <std::size_t M, std::size_t N, class Count>
+  static void read(const Json& json, const facts::Sentences<char, M, N, Count>& sentences) {
+    for (const Json& line : json)
+      if (line.is_string() && sentences.count < M)
+        text::Text{sentences.texts[sentences.count++]}.add(line.text());
   }
 
   const Json& object_;

@@ -17,6 +17,8 @@ class JsonTree {
  public:
   void begin_object(text::JsonLayout) { open_.push_back(&put(Json::object())); }
   void end_object() { open_.pop_back(); }
+  void begin_array(text::JsonLayout) { open_.push_back(&put(Json::array())); }
+  void end_array() { open_.pop_back(); }
   JsonTree& key(std::string_view name) {
     key_ = name;
     return *this;
@@ -34,7 +36,11 @@ class JsonTree {
 
  private:
   Json& put(Json value) {
-    return (open_.empty() ? root_ : (*open_.back())[key_]) = std::move(value);
+    if (open_.empty()) return root_ = std::move(value);
+    Json& parent = *open_.back();
+    if (parent.is_object()) return parent[key_] = std::move(value);
+    parent.push_back(std::move(value));
+    return parent.back();
   }
 
   Json root_;

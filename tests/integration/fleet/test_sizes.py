@@ -27,7 +27,7 @@ def died(*needs):
 
 
 def test_verdicts_that_more_memory_helps_are_verdicts():
-    schema = json.loads((SOURCE / "docs/schemas/definitions.json").read_text())
+    schema = json.loads((SOURCE / "docs/schemas/facts.json").read_text())
     assert MORE_MEMORY_HELPS.issubset(schema["$defs"]["verdict_code"]["enum"])
 
 

@@ -79,7 +79,7 @@ std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
 }
 
 void add_evidence(verdict::Verdict& verdict, const std::string& line) {
-  if (verdict.evidence_count >= verdict::kMaxEvidence) return;
+  if (verdict.evidence_count >= verdict::Verdict::kMaxEvidence) return;
   text::Text{verdict.evidence[verdict.evidence_count++]}.add(line);
 }
 

@@ -21,7 +21,6 @@
 #include "tools/bundles/ranks/job_json.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/outcome.h"
-#include "tools/bundles/store/verdict_json.h"
 #include "tools/bundles/store/writing.h"
 
 namespace oomrec::tools::bundles {
@@ -60,7 +59,7 @@ Json metadata_of(const Job& job, std::uint32_t failure) {
       {"schema_version", 2},
       {"reason", name_of(rank.source.trigger())},
       {"outcome", rank.source.outcome()},
-      {"verdict", verdict_json(verdict)},
+      fact_member(verdict),
       fact_member(verdict.limit),
       {"context", text_or_null(rank.source.reason())},
       {"failure", failure != 0 ? Json(failure) : Json(nullptr)},

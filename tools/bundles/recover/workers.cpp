@@ -13,6 +13,7 @@
 #include "common/text/text.h"
 #include "common/verdict/verdict.h"
 #include "tools/base/error.h"
+#include "tools/base/fact_reader.h"
 #include "tools/base/text.h"
 #include "tools/bundles/recover/largest_holder.h"
 #include "tools/bundles/store/bundles.h"
@@ -86,8 +87,8 @@ ChildDeath child_death_of(const LostWorker& lost, const Source& worker, VerdictC
   system::Text{death.program} << text::base_name(program);
   const std::string link = worker.bundle.lexically_relative(beside).string();
   if (link.size() < sizeof death.bundle) system::Text{death.bundle} << link;
-  const auto summary = text_of(member(worker.metadata, "verdict"), "summary");
-  if (summary) system::Text{death.summary} << *summary;
+  if (const auto verdict = fact_in<verdict::Verdict>(worker.metadata))
+    system::Text{death.summary} << verdict->summary;
   return death;
 }
 

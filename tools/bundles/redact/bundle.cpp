@@ -7,13 +7,13 @@
 #include <cstring>
 
 #include "tools/base/error.h"
+#include "tools/base/json_tree.h"
 #include "tools/base/output_file.h"
 #include "tools/base/text.h"
 #include "tools/bundles/redact/files.h"
 #include "tools/bundles/redact/recording.h"
 #include "tools/bundles/redact/symbols.h"
 #include "tools/bundles/store/bundles.h"
-#include "tools/bundles/store/verdict_json.h"
 
 namespace oomrec::tools::bundles {
 namespace {
@@ -67,8 +67,8 @@ class Writer {
         end() != nullptr ? *end()
                          : session::EndEvidence{header.death, header.end_levels, header.account};
     known.account.largest_pid = 0;
-    return verdict_json(verdict::verdict_of(source_.recording->view(), source_.trigger(),
-                                            source_.failure(), {}, source_.outcome(), &known));
+    return fact_json(verdict::verdict_of(source_.recording->view(), source_.trigger(),
+                                         source_.failure(), {}, source_.outcome(), &known));
   }
 
   const session::EndEvidence* end() const {

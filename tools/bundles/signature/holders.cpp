@@ -8,7 +8,7 @@
 #include "common/text/text.h"
 #include "tools/base/text.h"
 #include "tools/bundles/signature/labels.h"
-#include "tools/bundles/store/verdict_json.h"
+#include "tools/bundles/store/failed_request.h"
 #include "tools/recording/analysis/stacks.h"
 #include "tools/recording/reading/devices.h"
 #include "tools/recording/reading/script.h"

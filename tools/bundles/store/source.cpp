@@ -18,7 +18,6 @@
 #include "tools/bundles/store/process_tree.h"
 #include "tools/bundles/store/snapshot_source.h"
 #include "tools/bundles/store/trigger.h"
-#include "tools/bundles/store/verdict_json.h"
 #include "tools/recording/live/processes.h"
 #include "tools/recording/reading/session_file.h"
 
@@ -264,7 +263,11 @@ facts::Aftershocks Source::aftershocks() const {
 }
 
 verdict::Verdict Source::verdict() const {
-  if (is_job()) return stored_verdict(metadata);
+  if (is_job()) {  // its recording does not determine one
+    verdict::Verdict stored = fact_in<verdict::Verdict>(metadata).value_or(verdict::Verdict{});
+    stored.limit = fact_in<facts::Limit>(metadata).value_or(stored.limit);
+    return stored;
+  }
   const session::EndEvidence* const end = ending && ending->killed ? &ending->evidence : nullptr;
   return verdict::verdict_of(recording->view(), trigger(), failure(), reason(), outcome(), end);
 }

@@ -16,7 +16,7 @@
 #include "tools/base/text.h"
 #include "tools/bundles/signature/holders.h"
 #include "tools/bundles/signature/labels.h"
-#include "tools/bundles/store/verdict_json.h"
+#include "tools/bundles/store/failed_request.h"
 #include "tools/recording/reading/devices.h"
 #include "tools/recording/reading/script.h"
 #include "tools/views/export/format.h"
@@ -292,7 +292,7 @@ class Row {
     if (life_ != nullptr) return;
     const Trigger trigger = source_.trigger();
     row["verdict"] = name_of(verdict_.code);
-    if (verdict::has_certainty(verdict_.code)) row["certainty"] = name_of(verdict_.certainty);
+    if (verdict_.has_certainty()) row["certainty"] = name_of(verdict_.certainty);
     if (trigger != Trigger::none) row["trigger"] = name_of(trigger);
     row["summary"] = text_json(summary_of(source_, verdict_), kMostSummaryBytes);
     row["ended_by"] = text_json(ended_by(source_, verdict_));

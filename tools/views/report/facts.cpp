@@ -7,7 +7,7 @@
 #include "tools/base/json_tree.h"
 #include "tools/base/text.h"
 #include "tools/bundles/redact/bundle.h"
-#include "tools/bundles/store/verdict_json.h"
+#include "tools/bundles/store/failed_request.h"
 #include "tools/print/cgroup_account.h"
 #include "tools/print/crash.h"
 #include "tools/print/devices.h"
@@ -54,7 +54,7 @@ Json meta_json(const bundles::Source& source) {
 // null for a running process without a failure.
 Json verdict_member(const bundles::Source& source, const verdict::Verdict& verdict) {
   if (source.is_live() && source.failure() == 0) return nullptr;
-  Json json = bundles::verdict_json(verdict);
+  Json json = fact_json(verdict);
   json["is_memory"] = bundle::is_about_memory(name_of(verdict.code), name_of(source.trigger()));
   return json;
 }

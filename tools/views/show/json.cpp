@@ -1,8 +1,8 @@
 #include "tools/base/json_tree.h"
 #include "tools/base/text.h"
 #include "tools/bundles/signature/holders.h"
+#include "tools/bundles/store/failed_request.h"
 #include "tools/bundles/store/snapshot_source.h"
-#include "tools/bundles/store/verdict_json.h"
 #include "tools/findings/advice/advice.h"
 #include "tools/print/cgroup_account.h"
 #include "tools/print/crash.h"
@@ -81,7 +81,7 @@ Json show_json(const bundles::Source& source, const ShowStyle& style) {
       {"created_at_utc", text_or_null(print::created_at(source))},
       {"trigger", name_of(source.trigger())},
       {"outcome", source.outcome()},
-      {"verdict", bundles::verdict_json(verdict)},
+      fact_member(verdict),
       {"signature", signature_json(source)},
       {"context", text_or_null(printable(source.reason()))},
       {"process", print::process_json(source)},

@@ -9,8 +9,8 @@
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/bundles/signature/holders.h"
+#include "tools/bundles/store/failed_request.h"
 #include "tools/bundles/store/snapshot_source.h"
-#include "tools/bundles/store/verdict_json.h"
 #include "tools/findings/advice/advice.h"
 #include "tools/print/cgroup_account.h"
 #include "tools/print/crash.h"
@@ -78,12 +78,10 @@ class Page {
       return;
     }
     fmt::print("{}{}\n", terminal_.paint(Colour::red, name_of(verdict.code)),
-               verdict::has_certainty(verdict.code)
-                   ? fmt::format(" ({})", name_of(verdict.certainty))
-                   : "");
+               verdict.has_certainty() ? fmt::format(" ({})", name_of(verdict.certainty)) : "");
     fmt::print("  {}\n",
                terminal_.paint(Colour::bold, wrap(printable(verdict.summary), kColumns, 2)));
-    for (unsigned i = 0; i < std::min(verdict.evidence_count, verdict::kMaxEvidence); ++i) {
+    for (unsigned i = 0; i < verdict.evidence_count; ++i) {
       fmt::print("  - {}\n", wrap(printable(verdict.evidence[i]), kColumns, 4));
     }
   }

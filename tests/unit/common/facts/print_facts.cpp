@@ -2,10 +2,11 @@
 // docs/schemas/facts.json and the tables of docs/json.md.
 #include <concepts>
 #include <cstdio>
+#include <span>
 
 #include "common/facts/account.h"
-#include "common/facts/limit.h"
 #include "common/facts/request.h"
+#include "common/facts/verdict.h"
 #include "tools/base/json_value.h"
 
 namespace {
@@ -13,6 +14,26 @@ namespace {
 using namespace oomrec;
 using namespace oomrec::facts;
 using tools::Json;
+
+// Words that schemas of several files share.
+struct Vocabulary {
+  std::string_view name;
+  std::span<const std::string_view> words;
+};
+constexpr Vocabulary kVocabulary[] = {
+    {"trigger", {kTriggerNames.begin() + 1, kTriggerNames.end()}},  // without `none`
+    {"verdict_code", kVerdictNames},
+    {"certainty", kCertaintyNames},
+    {"mode", kModeNames},
+    {"space_name", kSpaceNames},
+};
+
+Json enum_of(std::span<const std::string_view> names) {
+  Json words = Json::array();
+  for (const std::string_view word : names)
+    if (!word.empty()) words.push_back(word);
+  return {{"enum", words}};
+}
 
 Json schema_of(std::unsigned_integral auto) { return {{"type", "integer"}, {"minimum", 0}}; }
 Json schema_of(std::signed_integral auto) { return {{"type", "integer"}}; }
@@ -26,12 +47,22 @@ Json schema_of(const Name<Char, N>&) {
 }
 template <class Number, class Names>
 Json schema_of(const Named<Number, Names>& number) {
-  Json words = Json::array();
-  for (const std::string_view word : number.names)
-    if (!word.empty()) words.push_back(word);
-  return {{"enum", words}};
+  for (const Vocabulary& shared : kVocabulary)
+    if (shared.words.data() == number.names.data())
+      return {{"$ref", "#/$defs/" + std::string{shared.name}}};
+  return enum_of(number.names);
+}
+template <class Char, std::size_t N>
+Json schema_of(const Sentence<Char, N>&) {
+  return {{"type", "string"}};
+}
+template <class Char, std::size_t M, std::size_t N, class Count>
+Json schema_of(const Sentences<Char, M, N, Count>&) {
+  return {{"type", "array"}, {"items", {{"type", "string"}}}, {"maxItems", M}};
 }
 Json or_null(Json schema) {
+  if (schema.contains("$ref"))
+    return {{"anyOf", Json::array({std::move(schema), {{"type", "null"}}})}};
   if (schema.contains("enum"))
     schema["enum"].push_back(nullptr);
   else
@@ -89,6 +120,9 @@ void add(Json& schemas) {
 
 int main() {
   Json schemas = Json::object();
+  for (const Vocabulary& shared : kVocabulary) schemas[shared.name] = enum_of(shared.words);
+  schemas["certainty"]["enum"].push_back(nullptr);  // of a verdict that claims nothing
+  add<Verdict>(schemas);
   add<Aftershocks>(schemas);
   add<Limit>(schemas);
   add<session::LimitReserve>(schemas);

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "common/facts/account.h"
-#include "common/facts/limit.h"
 #include "common/facts/request.h"
+#include "common/facts/verdict.h"
 #include "tools/base/fact_reader.h"
 #include "tools/base/json_budget.h"
 #include "tools/base/json_tree.h"
@@ -111,6 +111,29 @@ TEST_CASE("a reserve is null without a limit") {
 TEST_CASE("without an aftershock there is no last") {
   CHECK(written(facts::Aftershocks{}) == "{\"count\": 0, \"last_after_ms\": null}\n");
   CHECK(printed(facts::Aftershocks{2, 0}) == R"({"count":2,"last_after_ms":0})");
+}
+
+TEST_CASE("a verdict has a certainty only if it claims a cause") {
+  facts::Verdict verdict;
+  std::strcpy(verdict.summary, "nothing is known");
+  CHECK(written(verdict) == R"({
+  "code": "unknown",
+  "certainty": null,
+  "summary": "nothing is known",
+  "evidence": []
+}
+)");
+  verdict.code = VerdictCode::near_limit;
+  std::strcpy(verdict.evidence[verdict.evidence_count++], "97 %");
+  std::strcpy(verdict.evidence[verdict.evidence_count++], "of 1 GiB\t");
+  CHECK(printed(verdict) == R"({"code":"near_limit","certainty":"possible",)"
+                            R"("summary":"nothing is known","evidence":["97 %","of 1 GiB\t"]})");
+  const auto read = read_back(verdict);
+  CHECK(read.code == verdict.code);
+  CHECK(read.certainty == verdict.certainty);
+  CHECK(std::string{read.summary} == verdict.summary);
+  REQUIRE(read.evidence_count == 2);
+  CHECK(std::string{read.evidence[1]} == verdict.evidence[1]);
 }
 
 TEST_CASE("a fact that is read back is the one that was written") {

@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-findings::AdviceFacts facts(VerdictCode verdict, LimitKind kind = LimitKind::none,
-                            std::uint64_t limit = 0, std::uint64_t used = 0) {
+findings::AdviceFacts facts_of(VerdictCode verdict, LimitKind kind = LimitKind::none,
+                               std::uint64_t limit = 0, std::uint64_t used = 0) {
   findings::AdviceFacts facts;
   facts.verdict = verdict;
   facts.limit.kind = kind;
@@ -42,25 +42,25 @@ TEST_CASE("every verdict about memory gets at least one action, and no other doe
         (verdict::is_death_related_to_memory(code) && code != VerdictCode::simulated) ||
         code == VerdictCode::near_limit || code == VerdictCode::memory_pressure ||
         code == VerdictCode::thread_creation_failed || code == VerdictCode::fork_failed;
-    CHECK_MESSAGE(!findings::advice_of(facts(code)).empty() == about_memory, kVerdictNames[i]);
+    CHECK_MESSAGE(!findings::advice_of(facts_of(code)).empty() == about_memory, kVerdictNames[i]);
   }
 }
 
 TEST_CASE("a refused request: the value is what it held and asked for, plus a quarter") {
-  auto soft = facts(VerdictCode::soft_limit, LimitKind::soft, 512 * kMiB, 480 * kMiB);
+  auto soft = facts_of(VerdictCode::soft_limit, LimitKind::soft, 512 * kMiB, 480 * kMiB);
   soft.request_bytes = 32 * kMiB + 1;
   CHECK(contains(
       text_of(soft),
       "It needed at least 512.0 MiB at once. If it is meant to hold that much: set --limit 704M."));
-  auto space = facts(VerdictCode::address_space_limit, LimitKind::rlimit_as, kGiB, kGiB - 1);
+  auto space = facts_of(VerdictCode::address_space_limit, LimitKind::rlimit_as, kGiB, kGiB - 1);
   space.request_bytes = kGiB;
   CHECK(contains(text_of(space), "--limit-as 2560M (ulimit -v 2621440)"));
 }
 
 TEST_CASE("a kill at a limit does not show what the process needs") {
-  const auto kill = facts(VerdictCode::cgroup_oom_kill, LimitKind::cgroup, 64 * kMiB, 63 * kMiB);
+  const auto kill = facts_of(VerdictCode::cgroup_oom_kill, LimitKind::cgroup, 64 * kMiB, 63 * kMiB);
   CHECK(contains(text_of(kill), "how much it needs is not known: give the cgroup 96M"));
-  const auto near = facts(VerdictCode::near_limit, LimitKind::cgroup, 64 * kMiB, 62 * kMiB);
+  const auto near = facts_of(VerdictCode::near_limit, LimitKind::cgroup, 64 * kMiB, 62 * kMiB);
   CHECK(contains(text_of(near), "It is near its limit of 64.0 MiB"));
   // Unless its peak was seen, as after a limit that was lowered.
   auto seen = kill;
@@ -71,12 +71,12 @@ TEST_CASE("a kill at a limit does not show what the process needs") {
 }
 
 TEST_CASE("a program that needs more than the machine has") {
-  auto large = facts(VerdictCode::soft_limit, LimitKind::soft, 15 * kGiB, 15 * kGiB);
+  auto large = facts_of(VerdictCode::soft_limit, LimitKind::soft, 15 * kGiB, 15 * kGiB);
   large.request_bytes = 4 * kGiB;
   CHECK(text_of(large) ==
         "This machine is too small for it: it has 16.0 GiB of RAM, and the program needs about "
         "24.0 GiB. Use a larger one, or let it hold less at a time.");
-  auto request = facts(VerdictCode::request_too_large);
+  auto request = facts_of(VerdictCode::request_too_large);
   request.request_bytes = 100 * kGiB;
   CHECK(contains(text_of(request), "the program needs about 128.0 GiB, if the size is meant"));
   request.request_bytes = kGiB << 20;
@@ -88,12 +88,12 @@ TEST_CASE("a program that needs more than the machine has") {
 }
 
 TEST_CASE("a limit on a number of things is doubled, not rounded to megabytes") {
-  const auto maps = facts(VerdictCode::mapping_failed, LimitKind::max_map_count, 65'530, 65'532);
+  const auto maps = facts_of(VerdictCode::mapping_failed, LimitKind::max_map_count, 65'530, 65'532);
   CHECK(contains(text_of(maps), "sysctl vm.max_map_count=131064"));
 }
 
 TEST_CASE("growth and other processes are said beside the value") {
-  auto kill = facts(VerdictCode::cgroup_oom_kill, LimitKind::cgroup, kGiB, kGiB);
+  auto kill = facts_of(VerdictCode::cgroup_oom_kill, LimitKind::cgroup, kGiB, kGiB);
   CHECK(!contains(text_of(kill), "grew"));
   CHECK(!contains(text_of(kill), "Other processes"));
   findings::Growth& growth = kill.held.emplace_back().growth.emplace();
@@ -108,7 +108,7 @@ TEST_CASE("growth and other processes are said beside the value") {
 }
 
 TEST_CASE("a runtime's own limit is raised by its own option") {
-  auto node = facts(VerdictCode::runtime_limit);
+  auto node = facts_of(VerdictCode::runtime_limit);
   node.limit.program = "node";
   node.limit.peak_bytes = 100 * kMiB;
   CHECK(contains(text_of(node), "--max-old-space-size=128"));
@@ -143,7 +143,7 @@ TEST_CASE("the heap limit that the command line sets") {
 }
 
 TEST_CASE("a runtime's limit: the value it has, and one that fits into its cgroup") {
-  auto java = facts(VerdictCode::runtime_limit);
+  auto java = facts_of(VerdictCode::runtime_limit);
   java.limit.program = "java";
   java.limit.peak_bytes = 600 * kMiB;
   java.limit.heap = {"-Xmx512m", 512 * kMiB};
@@ -159,7 +159,7 @@ TEST_CASE("a runtime's limit: the value it has, and one that fits into its cgrou
 }
 
 TEST_CASE("a cgroup's limit that a runtime's heap may exceed") {
-  auto kill = facts(VerdictCode::cgroup_oom_kill, LimitKind::cgroup, 512 * kMiB, 511 * kMiB);
+  auto kill = facts_of(VerdictCode::cgroup_oom_kill, LimitKind::cgroup, 512 * kMiB, 511 * kMiB);
   CHECK(!contains(text_of(kill), "heap"));  // no such runtime
   kill.limit.program = "java";
   CHECK(contains(text_of(kill), "Its command line sets no limit for the JVM's heap"));
@@ -183,11 +183,11 @@ TEST_CASE("a cgroup's limit that a runtime's heap may exceed") {
 }
 
 TEST_CASE("a full tmpfs: the value is its size and what was missing") {
-  auto shared = facts(VerdictCode::shared_memory_full);
+  auto shared = facts_of(VerdictCode::shared_memory_full);
   shared.limit.shared_total_bytes = 64 * kMiB;
   shared.limit.shared_needed_bytes = 80 * kMiB;
   const auto hint = findings::enlarge_shared_memory(shared);
   REQUIRE(hint);
   CHECK(contains(hint->text, "--shm-size=192M"));
-  CHECK(!findings::enlarge_shared_memory(facts(VerdictCode::crashed)));
+  CHECK(!findings::enlarge_shared_memory(facts_of(VerdictCode::crashed)));
 }

@@ -1,9 +1,8 @@
-// The JSON of verdict, failed request, and the worker whose death ended the process.
+// The JSON of the failed request, and of the worker whose death ended the process.
 #pragma once
 
 #include <string>
 
-#include "common/verdict/verdict.h"
 #include "tools/base/json.h"
 #include "tools/bundles/store/source.h"
 
@@ -20,11 +19,6 @@ struct FailureDetails {
   // Empty if PyTorch's allocator gave up: it has no error code.
   std::string error() const;
 };
-
-Json verdict_json(const verdict::Verdict&);
-
-// The verdict in metadata.json. For a merged job: its recording does not determine one.
-verdict::Verdict stored_verdict(const Json& metadata);
 
 Json request_json(const Source&);  // null: no request failed
 // The largest request that a thread was making when the process was killed; null: none is known.

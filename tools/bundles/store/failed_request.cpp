@@ -1,15 +1,12 @@
-#include "tools/bundles/store/verdict_json.h"
+#include "tools/bundles/store/failed_request.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "common/text/text.h"
-#include "tools/base/fact_reader.h"
 #include "tools/base/json_tree.h"
 #include "tools/base/text.h"
-#include "tools/bundles/store/bundles.h"
 #include "tools/recording/reading/devices.h"
 #include "tools/recording/stack_text/stack_text.h"
 
@@ -43,35 +40,6 @@ std::string FailureDetails::error() const {
   }
   const char* name = strerrorname_np(failure.error);
   return name != nullptr ? name : std::to_string(failure.error);
-}
-
-Json verdict_json(const verdict::Verdict& verdict) {
-  Json evidence = Json::array();
-  for (unsigned i = 0; i < std::min(verdict.evidence_count, verdict::kMaxEvidence); ++i) {
-    evidence.push_back(verdict.evidence[i]);
-  }
-  return {{"code", name_of(verdict.code)},
-          {"certainty",
-           verdict::has_certainty(verdict.code) ? Json(name_of(verdict.certainty)) : Json(nullptr)},
-          {"summary", verdict.summary},
-          {"evidence", evidence}};
-}
-
-verdict::Verdict stored_verdict(const Json& metadata) {
-  verdict::Verdict verdict;
-  const Json& stored = member(metadata, "verdict");
-  verdict.code = verdict_in(metadata).value_or(verdict.code);
-  verdict.certainty = certainty_in(metadata).value_or(verdict.certainty);
-  // A variable: gcc 14 warns of a temporary's end.
-  const std::string summary = text_of(stored, "summary").value_or("");
-  text::Text{verdict.summary}.add(summary);
-  if (const Json& lines = member(stored, "evidence"); lines.is_array()) {
-    for (const Json& line : lines)
-      if (line.is_string() && verdict.evidence_count < verdict::kMaxEvidence)
-        text::Text{verdict.evidence[verdict.evidence_count++]}.add(line.get<std::string>());
-  }
-  verdict.limit = fact_in<facts::Limit>(metadata).value_or(verdict.limit);
-  return verdict;
 }
 
 Json request_json(const Source& source) {
