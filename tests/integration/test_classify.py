@@ -14,7 +14,7 @@ import exception_cases
 import pytest
 from conftest import SOURCE
 from memory_cgroup import MemoryCgroup
-from oomrec import _oom_children, _oom_table
+from oomrec._impl import oom_children, oom_table
 from oomrec.classify import OOMExceptionClassification, classify_oom_exception
 
 PACKAGE = SOURCE / "tools" / "python"
@@ -61,12 +61,12 @@ def test_a_message_matches_from_its_start_and_for_its_library(case):
 
 def test_each_row_of_the_table_has_a_case():
     """A row without a case would be untested."""
-    rows = [*_oom_table.TYPES, *_oom_table.CODES, *_oom_table.TEXTS]
+    rows = [*oom_table.TYPES, *oom_table.CODES, *oom_table.TEXTS]
     assert {row.reason for row in rows} == {case.reason for case in KNOWN}
 
 
 def test_the_messages_on_the_page_match_their_rows():
-    for row in _oom_table.TEXTS:
+    for row in oom_table.TEXTS:
         for name in row.types:
             known = exception_like("builtins", name, row.example)
             assert classify_oom_exception(known) == oom(row.reason), name
@@ -291,7 +291,7 @@ def test_exceptions_caused_by_a_childs_death(monkeypatch):
         asked.append(pids)
         return iter([("exited", None), ("cgroup_oom_kill", "killed")])
 
-    monkeypatch.setattr(_oom_children, "_verdicts", verdicts)
+    monkeypatch.setattr(oom_children, "_verdicts", verdicts)
 
     class Failure:
         exitcode, pid = -9, 77
@@ -304,7 +304,7 @@ def test_exceptions_caused_by_a_childs_death(monkeypatch):
         "ChildFailedError": exception_like("torch", "ChildFailedError", "", failures={0: Failure()}),
         "RuntimeError": RuntimeError("DataLoader worker (pid(s) 5, 6) exited unexpectedly"),
     }  # fmt: skip
-    assert set(exceptions) == {row.name for row in _oom_children.CHILDREN}
+    assert set(exceptions) == {row.name for row in oom_children.CHILDREN}
     for error in exceptions.values():
         assert classify_oom_exception(error) == oom("child_process:cgroup_oom_kill")
     assert asked == [None, None, None, {76}, {77}, {5, 6}]
@@ -326,26 +326,26 @@ def cell(text: str) -> str:
 
 def rows_of_page() -> str:
     lines = ["| exception | reason | text |", "| --- | --- | --- |"]
-    for row in _oom_table.TYPES:
+    for row in oom_table.TYPES:
         of_python = row.package == "builtins"
         name = row.names[0] if of_python else f"{row.package}: {row.names[0]}"
         lines.append(
             f"| {name} | {cell(row.reason)} | {cell(row.example) if row.example else ''} |"
         )
-    for row in _oom_table.CODES:
+    for row in oom_table.CODES:
         name = row.name if row.package == "builtins" else f"{row.package}: {row.name}"
         codes = ", ".join(map(str, row.codes))
         lines.append(
             f"| {name} with {row.attribute} {codes} | {cell(row.reason)} | {cell(row.example)} |"
         )
-    for row in _oom_table.TEXTS:
+    for row in oom_table.TEXTS:
         lines.append(f"| {', '.join(row.types)} | {cell(row.reason)} | {cell(row.example)} |")
     return "\n".join(lines)
 
 
 def children_of_page() -> str:
     lines = ["| exception | what it says |", "| --- | --- |"]
-    for row in _oom_children.CHILDREN:
+    for row in oom_children.CHILDREN:
         name = row.name if row.package == "builtins" else f"{row.package}: {row.name}"
         lines.append(f"| {name} | {row.meaning} |")
     return "\n".join(lines)

@@ -283,7 +283,9 @@ def test_a_directory_that_cannot_be_created_is_reported(drawn, tmp_path):
 
 
 def test_names_in_a_page_are_escaped(tmp_path):
-    script = Path(__file__).resolve().parents[2] / "tools" / "python" / "oomrec" / "_draw.py"
+    script = (
+        Path(__file__).resolve().parents[2] / "tools" / "python" / "oomrec" / "_impl" / "draw.py"
+    )
     name = '<script>alert(1)</script>&"'
     row = {"name": name, "seconds": [0, 1], "bytes": [1, 2]}
     data = {"title": name, "heat": [row],

@@ -11,7 +11,7 @@ import time
 import pytest
 from framework_modules import MIB, fake_torch, hide_frameworks
 from oomrec import gpumemprof
-from oomrec._thread import subscribe
+from oomrec._impl.thread import subscribe
 from oomrec.gpumemprof import CPUMemoryProfiler, GPUMemoryProfiler, context_profiler
 from oomrec.gpumemprof._periodic import PeriodicCall
 from python_programs import programs

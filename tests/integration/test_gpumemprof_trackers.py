@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from oomrec import _thread
+from oomrec._impl.thread import _callbacks
 from oomrec.gpumemprof import (
     ConfigurationError,
     CPUMemoryTracker,
@@ -266,12 +266,12 @@ def test_a_forked_child_that_tracks_has_one_thread():
     tracker = MemoryTracker(device="cpu", sampling_interval=0.01)
     tracker.start_tracking()
 
-    subscribed = len(_thread._subscriptions)
+    subscribed = len(_callbacks._subscriptions)
 
     def work():
         with tracker:
-            assert len(_thread._subscriptions) == subscribed
-        assert len(_thread._subscriptions) == subscribed - 1
+            assert len(_callbacks._subscriptions) == subscribed
+        assert len(_callbacks._subscriptions) == subscribed - 1
 
     assert in_a_child(work) == 0
     tracker.stop_tracking()
@@ -298,13 +298,13 @@ def test_tracking_does_not_start_without_a_thread(monkeypatch):
     def no_thread(self):
         raise RuntimeError("can't start new thread")
 
-    before = _thread._subscriptions
+    before = _callbacks._subscriptions
     with monkeypatch.context() as patched:
-        patched.setattr(_thread, "_thread", None)  # the thread of other tests
+        patched.setattr(_callbacks, "_thread", None)  # the thread of other tests
         patched.setattr(threading.Thread, "start", no_thread)
         with pytest.raises(RuntimeError, match="can't start new thread"):
             tracker.start_tracking()
-    assert not tracker.is_tracking and _thread._subscriptions == before
+    assert not tracker.is_tracking and _callbacks._subscriptions == before
     with tracker:
         assert tracker.is_tracking
 

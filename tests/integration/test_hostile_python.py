@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import SOURCE
 from hostile_files import TELEMETRY, run_bounded
-from oomrec import _oom_children
-from oomrec._foreign_files import open_in, read_in, replaced_in
+from oomrec._impl import oom_children
+from oomrec._impl.foreign_files import open_in, read_in, replaced_in
 from oomrec.gpumemprof._bundle import add_events, add_system
 from python_programs import package_environment
 
@@ -107,7 +107,7 @@ def test_files_of_a_bundle_lie_in_it(tmp_path, kind):
         with pytest.raises((OSError, ValueError)):
             read()
     assert not add_system(str(bundle), {"platform": "Linux"})
-    assert not _oom_children._is_descendant({"bundle": str(bundle)})
+    assert not oom_children._is_descendant({"bundle": str(bundle)})
     assert outside.read_text() == '{"ppid": 1}'
     file.rename(bundle / "events.json")
     assert not add_events(str(bundle), [{"timestamp": 1.0}])
@@ -124,7 +124,7 @@ def test_regular_files_of_a_bundle_are_read(tmp_path):
     assert read_in(str(bundle), "environment.json", len(text)) == text.encode()
     with pytest.raises(ValueError, match="is larger than"):
         read_in(str(bundle), "environment.json", len(text) - 1)
-    assert _oom_children._is_descendant({"bundle": str(bundle)})
+    assert oom_children._is_descendant({"bundle": str(bundle)})
     assert b"Name:" in read_in("/proc/self", "status", 1 << 20)  # its size is 0
 
 
@@ -134,7 +134,7 @@ def test_regular_files_of_a_bundle_are_read(tmp_path):
 def test_a_damaged_bundle_ends_no_program(tmp_path, text):
     """It is read while an exception propagates."""
     (tmp_path / "environment.json").write_text(text)
-    assert not _oom_children._is_descendant({"bundle": str(tmp_path)})
+    assert not oom_children._is_descendant({"bundle": str(tmp_path)})
 
 
 def test_a_new_file_replaces_the_old_one_or_nothing(tmp_path):

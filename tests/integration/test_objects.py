@@ -98,7 +98,7 @@ def test_without_any_library(plain):
     program = (
         "import sys, oomrec; found = oomrec.objects();"
         "print(len(found), found.complete, 'numpy' in sys.modules, 'torch' in sys.modules);"
-        "from oomrec._objects import objects_json; print(objects_json())"
+        "from oomrec._impl.objects import objects_json; print(objects_json())"
     )
     run = plain("python3", "-c", program, env=PACKAGE)
     assert run.stdout.split() == ["0", "True", "False", "False", "None"], str(run)
@@ -107,7 +107,7 @@ def test_without_any_library(plain):
 IN_TIME = """
 import json, sys, time
 import torch
-from oomrec._objects import objects_json
+from oomrec._impl.objects import objects_json
 held = [torch.ones(1 << 20), [[] for _ in range(int(sys.argv[1]))]]
 took = []
 for _ in range(5):
@@ -180,7 +180,7 @@ IN_NEED = """
 import json
 import resource
 import numpy as np
-from oomrec._objects import objects_json
+from oomrec._impl.objects import objects_json
 
 held = [np.ones(2 << 20, np.uint8) for _ in range(10)]
 rest = []

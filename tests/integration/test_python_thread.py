@@ -127,7 +127,7 @@ def test_an_exception_in_a_callback_is_reported_once(recorded):
     run = recorded(
         """
         import sys, time, oomrec
-        from oomrec._thread import subscribe
+        from oomrec._impl.thread import subscribe
         called = []
         def first():
             called.append("first")
@@ -155,7 +155,7 @@ def test_a_short_interval_does_not_wait_for_a_long_one(recorded):
     run = recorded(
         """
         import time, oomrec
-        from oomrec._thread import subscribe
+        from oomrec._impl.thread import subscribe
         long = subscribe(lambda: None, 3600)
         time.sleep(0.1)
         began = time.monotonic()
@@ -177,7 +177,7 @@ def test_sleeping_costs_nothing(recorded):
     run = recorded(
         """
         import time, oomrec
-        from oomrec._thread import subscribe
+        from oomrec._impl.thread import subscribe
         subscribe(oomrec.usage, 0.1)
         oomrec.on_near_limit(print)
         time.sleep(0.2)
@@ -219,7 +219,7 @@ def test_forks_while_subscriptions_come_and_go(recorded):
     run = recorded(
         """
         import os, threading, oomrec
-        from oomrec._thread import subscribe
+        from oomrec._impl.thread import subscribe
         oomrec.usage()  # import first: a fork during an import is out of scope
         stop = threading.Event()
         def churn():
@@ -248,7 +248,7 @@ def test_the_interpreter_ends_while_callbacks_run(recorded, python, version):
     run = recorded(
         """
         import oomrec, time
-        from oomrec._thread import subscribe
+        from oomrec._impl.thread import subscribe
         for _ in range(20):
             subscribe(lambda: [oomrec.usage() for _ in range(5)], 0.001)
         oomrec.on_near_limit(print)
@@ -281,7 +281,7 @@ def test_intervals_work_without_the_library(unrecorded):
     run = unrecorded(
         """
         import time, oomrec
-        from oomrec._thread import subscribe
+        from oomrec._impl.thread import subscribe
         came = []
         watch = oomrec.on_near_limit(print)
         began = time.monotonic()

@@ -25,7 +25,7 @@ class Analysis {
   bool empty() const { return input_.events.empty() && input_.calls.empty(); }
   Json json() const;
   std::string text() const;
-  Json drawing() const;  // input for tools/python/oomrec/_draw.py
+  Json drawing() const;  // input for tools/python/oomrec/_impl/draw.py
 
  private:
   void find_leaks();

@@ -1,4 +1,4 @@
-// The analysis as input for tools/python/oomrec/_draw.py.
+// The analysis as input for tools/python/oomrec/_impl/draw.py.
 #include <algorithm>
 
 #include "tools/base/text.h"

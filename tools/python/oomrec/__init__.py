@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._bundles import dump, last_bundle
-from ._capture import capture_oom
-from ._ended import ended
-from ._labels import context, mark
-from ._library import LIBRARY
-from ._near_limit import NearLimit, on_near_limit
-from ._usage import Activity, DeviceUsage, SpaceUsage, Usage, is_active, set_limit, usage
+from ._impl.bundles import dump, last_bundle
+from ._impl.capture import capture_oom
+from ._impl.command import ended
+from ._impl.labels import context, mark
+from ._impl.library import LIBRARY
+from ._impl.near_limit import NearLimit, on_near_limit
+from ._impl.usage import Activity, DeviceUsage, SpaceUsage, Usage, is_active, set_limit, usage
 
 if TYPE_CHECKING:
-    from ._objects import LivingObject, LivingObjects, Referrer, objects
-    from ._watch import ExceptionWatch, watch_exceptions
+    from ._impl.objects import LivingObject, LivingObjects, Referrer, objects
+    from ._impl.watch import ExceptionWatch, watch_exceptions
     from .classify import OOMExceptionClassification, classify_oom_exception
 
 # In the order of the pages in docs/python.
@@ -54,14 +54,14 @@ __all__ = [
 
 # Imported at first use, so that `import oomrec` takes only a few milliseconds: names and their modules.
 _LAZY_NAMES = {
-    "ExceptionWatch": "_watch",
-    "watch_exceptions": "_watch",
-    "OOMExceptionClassification": "classify",
-    "classify_oom_exception": "classify",
-    "LivingObject": "_objects",
-    "LivingObjects": "_objects",
-    "Referrer": "_objects",
-    "objects": "_objects",
+    "ExceptionWatch": "._impl.watch",
+    "watch_exceptions": "._impl.watch",
+    "OOMExceptionClassification": ".classify",
+    "classify_oom_exception": ".classify",
+    "LivingObject": "._impl.objects",
+    "LivingObjects": "._impl.objects",
+    "Referrer": "._impl.objects",
+    "objects": "._impl.objects",
 }
 _LAZY_MODULES = ("classify", "errors", "torch")
 
@@ -70,7 +70,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name in _LAZY_NAMES:
-        value = getattr(import_module("." + _LAZY_NAMES[name], __name__), name)
+        value = getattr(import_module(_LAZY_NAMES[name], __name__), name)
         globals()[name] = value
         return value
     if name in _LAZY_MODULES:

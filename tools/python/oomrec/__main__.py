@@ -2,6 +2,6 @@
 
 import sys
 
-from oomrec._library import exec_command
+from oomrec._impl.command import exec_command
 
 exec_command(sys.argv[1:])

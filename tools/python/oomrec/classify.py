@@ -1,8 +1,8 @@
 """Decides whether an exception is for lack of memory: `classify_oom_exception`.
 
 It imports no library: types are identified by the names of their bases, which also works for an exception
-from another process. The libraries' exceptions are in a table (_oom_table.py). A worker's death proves
-nothing by itself, so its own recording decides (_oom_children.py).
+from another process. The libraries' exceptions are in a table (_impl/oom_table.py). A worker's death proves
+nothing by itself, so its own recording decides (_impl/oom_children.py).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from . import _oom_children, _oom_table
+from ._impl import oom_children, oom_table
 
 # Compiled at import: there may be no memory for it later.
-_TEXTS = tuple((row, re.compile(row.pattern)) for row in _oom_table.TEXTS)
-_NOT_MEMORY = tuple(re.compile(pattern) for pattern in _oom_table.NOT_MEMORY)
+_TEXTS = tuple((row, re.compile(row.pattern)) for row in oom_table.TEXTS)
+_NOT_MEMORY = tuple(re.compile(pattern) for pattern in oom_table.NOT_MEMORY)
 # Texts can be long (XLA appends its buffers). The patterns match at the beginning or in the last line.
 _TEXT_CHARACTERS = 65536
 # A longer chain of causes is a data structure of the program, not a history of errors.
@@ -96,7 +96,7 @@ def _reason_of(exc: BaseException) -> str | None:
         or _by_code(exc, bases)
         or _by_text([name for _, name in bases], text)
         or _by_traceback(text)
-        or _oom_children.reason_of(exc, text)
+        or oom_children.reason_of(exc, text)
     )
 
 
@@ -114,7 +114,7 @@ def _is_about_something_else(text: str) -> bool:
 def _by_type(bases: list[tuple[str, str]], text: str) -> str | None:
     for module, name in bases:
         package = module.split(".", 1)[0]
-        for row in _oom_table.TYPES:
+        for row in oom_table.TYPES:
             if row.package == package and name in row.names:
                 return None if _is_about_something_else(text) else row.reason
     return None
@@ -122,7 +122,7 @@ def _by_type(bases: list[tuple[str, str]], text: str) -> str | None:
 
 def _by_code(exc: BaseException, bases: list[tuple[str, str]]) -> str | None:
     names = {(module.split(".", 1)[0], name) for module, name in bases}
-    for row in _oom_table.CODES:
+    for row in oom_table.CODES:
         if (row.package, row.name) in names:
             try:
                 code = int(getattr(exc, row.attribute))

@@ -12,10 +12,10 @@ import threading
 import time
 from typing import Any, Callable
 
-from ._bundles import dump, failure_bundle
-from ._foreign_files import open_in, replaced_in
-from ._labels import context
-from ._session import recorder
+from ._impl.bundles import dump, failure_bundle
+from ._impl.foreign_files import open_in, replaced_in
+from ._impl.labels import context
+from ._impl.recorder import RECORDER
 
 SNAPSHOT_NAME = "torch_snapshot.pickle"
 
@@ -179,7 +179,7 @@ _BETWEEN_DUMPS_S = 60.0
 
 def _has_recorded_failure() -> bool:
     """Whether the recorder saw a driver's failure behind torch's. It does not see a limit of torch's own."""
-    failure = recorder().last_failure()
+    failure = RECORDER.last_failure()
     is_new = failure != getattr(_latest, "failure", 0)
     _latest.failure = failure
     return is_new

@@ -31,7 +31,7 @@ def renewed(lines: list[bytes]) -> list[bytes]:
     Raises:
         FleetError: the command oomrec is not found, or fails
     """
-    from .._library import unrecorded_environment
+    from .._impl.command import unrecorded_environment
     from ._table import find_command
 
     with tempfile.TemporaryFile() as rows:

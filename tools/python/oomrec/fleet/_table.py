@@ -274,7 +274,7 @@ def export_rows(command: str, bundles: list[str]) -> Iterator[bytes]:
     Raises:
         FleetError: the command fails and prints none
     """
-    from .._library import unrecorded_environment
+    from .._impl.command import unrecorded_environment
 
     words = [command, "export", "--format", "row", *bundles]
     with tempfile.TemporaryFile() as errors, subprocess.Popen(
@@ -301,7 +301,7 @@ def find_command() -> str:
     Raises:
         FleetError: it is not found
     """
-    from .._library import command
+    from .._impl.command import command
 
     found = command()
     if found is None:

@@ -13,7 +13,7 @@ import os
 import re
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
-from .._foreign_files import open_in, replaced_in
+from .._impl.foreign_files import open_in, replaced_in
 from ._ranks import resolve_distributed_identity
 
 # Both kinds of event have the same keys. Those of the other kind are null; the rank is the process'.

@@ -8,9 +8,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Callable, Mapping, Optional
 
-from .. import _exceptions
-from .._captured import next_moment
-from .._decorate import Function, guarded
+from .._impl import exceptions
+from .._impl.captured import next_moment
+from .._impl.decorate import Function, guarded
 from . import _recorder
 from ._classify import classify_oom_exception
 from .oom_flight_recorder import OOMFlightRecorder, OOMFlightRecorderConfig
@@ -134,7 +134,7 @@ class CapturesOOM:
         try:
             # A cancelled task or closed generator is no failure, even with an OOM as its context.
             found = classify_oom_exception(error)
-            if not found.is_oom or _exceptions.is_end(error):
+            if not found.is_oom or exceptions.is_end(error):
                 return None
             reason = found.reason or "oom_exception"
             with suppress(MemoryError):  # the bundle matters more than the event

@@ -6,7 +6,7 @@ import os
 import threading
 from typing import Callable
 
-from .._thread import Subscription, subscribe
+from .._impl.thread import Subscription, subscribe
 
 _LONGEST_WAIT_S = 1.0  # for a call in progress, which may wait for a device
 

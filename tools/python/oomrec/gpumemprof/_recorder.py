@@ -11,10 +11,10 @@ import os
 import threading
 from typing import NamedTuple
 
-from .._bundles import last_bundle
-from .._library import library
-from .._session import at_fork, recorder
-from .._usage import DeviceUsage, Usage, read
+from .._impl.bundles import last_bundle
+from .._impl.library import library
+from .._impl.recorder import RECORDER, at_fork
+from .._impl.usage import DeviceUsage, Usage, read
 
 
 class Dumps(NamedTuple):
@@ -60,7 +60,7 @@ def newest_bundle() -> str | None:
 
 def failures() -> int:
     """The number of this process' failed allocations so far, which is the latest one's number."""
-    return recorder().failures()
+    return RECORDER.failures()
 
 
 _stack: list[tuple[int, Dumps]] = []  # id() of the owner, and its settings
@@ -69,10 +69,10 @@ _stack_lock = threading.Lock()
 
 def _apply() -> None:
     if not _stack:
-        recorder().set_dumps(None, 0, 0)
+        RECORDER.set_dumps(None, 0, 0)
         return
     dumps = _stack[-1][1]
-    recorder().set_dumps(os.fsencode(dumps.directory), dumps.max_dumps, dumps.max_total_mb)
+    RECORDER.set_dumps(os.fsencode(dumps.directory), dumps.max_dumps, dumps.max_total_mb)
 
 
 def use_dumps(owner: object, dumps: Dumps) -> None:

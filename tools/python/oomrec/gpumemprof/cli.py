@@ -10,7 +10,7 @@ import re
 import sys
 from typing import NoReturn, Sequence
 
-from .._library import exec_command
+from .._impl.command import exec_command
 
 _COUNTS = ("--oom-buffer-size", "--oom-max-dumps", "--oom-max-total-mb")
 _BELOW_0 = re.compile(r"-\d+$")

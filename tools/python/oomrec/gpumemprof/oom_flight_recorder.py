@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Iterator, Mapping
 
-from .. import _exceptions
-from .._captured import next_moment
+from .._impl import exceptions
+from .._impl.captured import next_moment
 from ..classify import OOMExceptionClassification
 from ..errors import ConfigurationError
 from . import _recorder
@@ -116,7 +116,7 @@ class OOMFlightRecorder:
             since: the number of the latest failure before the work began. A later failure, of this thread
                 or else of another, is the exception's. By default the thread's latest without an
                 exception in its bundle
-            entered: the moment (`oomrec._captured`) at which the work began; a bundle that was written
+            entered: the moment (`next_moment()` of this module) at which the work began; a bundle that was written
                 for the exception since then is returned
         """
         if not self.config.enabled:
@@ -124,9 +124,9 @@ class OOMFlightRecorder:
         own = {"oom_reason": reason, "backend": backend}
         now = time.time()
         with self.at_work():
-            bundle = _exceptions.write(
+            bundle = exceptions.write(
                 exception,
-                _exceptions.Capture(
+                exceptions.Capture(
                     since=self._since if since is None else since,
                     entered=next_moment() if entered is None else entered,
                     any_thread=since is not None,

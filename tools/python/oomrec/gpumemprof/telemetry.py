@@ -21,7 +21,7 @@ import warnings
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Iterable, Mapping
 
-from .._command import run
+from .._impl.command import run
 from ..errors import ConfigurationError
 from ._ranks import resolve_distributed_identity, with_defaults
 from ._telemetry_fields import (

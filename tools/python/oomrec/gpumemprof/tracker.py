@@ -3,7 +3,7 @@
 A tracker samples periodically, and makes each change since the previous sample an event, in the log and in the
 flight recorder's ring. Those of the host and of TensorFlow are MemoryTrackers with another collector.
 
-The package's one thread (oomrec._thread) takes the samples, and sleeps in between. It does not run for a
+The package's one thread (`_impl/thread.py`) takes the samples, and sleeps in between. It does not run for a
 stopped tracker. Methods are thread-safe. In a forked child all trackers are stopped: they are its parent's.
 """
 
@@ -17,7 +17,7 @@ import time
 import weakref
 from typing import Any, Callable, TypedDict, TypeVar
 
-from .._session import at_fork
+from .._impl.recorder import at_fork
 from ..errors import ConfigurationError
 from ._alerts import RateLimit, alerts_of, default_thresholds
 from ._capture import CapturesOOM

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from .._sizes import bytes_of
+from .._impl.usage import bytes_of
 from . import _kernel
 
 _OPTIONS = {

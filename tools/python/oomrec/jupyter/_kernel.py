@@ -13,7 +13,8 @@ import sys
 import tempfile
 from typing import Any, NoReturn
 
-from .._library import LIBRARY, command, preload
+from .._impl.command import command
+from .._impl.library import LIBRARY, preload
 
 NAME = "oomrec"
 DISPLAY_NAME = f"Python {sys.version_info[0]} (oomrec)"

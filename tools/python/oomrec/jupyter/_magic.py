@@ -12,9 +12,10 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
-from .._labels import context
-from .._library import command, library, unrecorded_environment
-from .._usage import is_active
+from .._impl.command import command, unrecorded_environment
+from .._impl.labels import context
+from .._impl.library import library
+from .._impl.usage import is_active
 
 NOT_RECORDED = (
     "This kernel is not recorded, so there is no report of the cell. "

@@ -12,7 +12,7 @@ from typing import Any, Generator
 
 import pytest
 
-from .._library import library
+from .._impl.library import library
 from . import _marks, _options, _report, _rerun
 from ._measure import Measurement, allocations_by_test, allocations_of
 

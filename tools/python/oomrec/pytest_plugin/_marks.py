@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable
 
-from .._sizes import bytes_of
+from .._impl.usage import bytes_of
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import os
 import threading
 from typing import Any
 
-from .._command import run_json
-from .._labels import context
-from .._library import library
+from .._impl.command import run_json
+from .._impl.labels import context
+from .._impl.library import library
 from ._marks import Allocations, Stack, StackFrame
 
 _UNKNOWN = "???"

@@ -16,8 +16,8 @@ from typing import Any, Iterator, NoReturn
 
 import pytest
 
-from .._functions import is_in_process
-from .._library import LIBRARY, preload
+from .._impl.c_api import is_in_process
+from .._impl.library import LIBRARY, preload
 from . import _options
 
 _RERUN = "OOMREC_PYTEST"  # in the second run: the changed variables' previous values, as JSON

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from .._command import run_json
-from .._library import LIBRARY, preload
+from .._impl.command import run_json
+from .._impl.library import LIBRARY, preload
 
 _MAX_DUMPS = "100"  # many workers may end at a time
 

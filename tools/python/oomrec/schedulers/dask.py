@@ -17,7 +17,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Any
 
-from .. import _ended
+from .._impl.command import ended
 from . import environment, recover
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class OomrecNanny(NannyPlugin):
                 _address_of[message["pid"]] = message["worker"]
                 told.add(message["pid"])
                 reason = _reason(nanny, message["rss"])
-                if not _ended.ended(message["pid"], "Dask's nanny", reason):
+                if not ended(message["pid"], "Dask's nanny", reason):
                     _log.warning("oomrec: worker %s is not recorded%s", message["worker"], _HINT)
             return log_event(topic, message)
 
@@ -88,9 +88,7 @@ class OomrecNanny(NannyPlugin):
             # Of a restart, say. A worker that is slow to end gets SIGKILL, which would look like the kernel's.
             process = nanny.process.process if nanny.process is not None else None
             if process is not None and process.is_alive() and process.pid not in told:
-                await asyncio.to_thread(
-                    _ended.ended, process.pid, "Dask's nanny", reason, memory=False
-                )
+                await asyncio.to_thread(ended, process.pid, "Dask's nanny", reason, memory=False)
             return await kill(*words, reason=reason, **options)
 
         nanny.log_event, nanny.kill = enter_reason, enter_other_reason

@@ -22,7 +22,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar
 
-from .. import _ended
+from .._impl.command import ended
 from . import Verdict, environment, recover
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def watch(
     deadline = 0.0
     for line in _lines(path):
         killed = reports.killed_in(line.decode(errors="replace"))
-        if killed is not None and _ended.ended(killed[0], "Ray's memory monitor", killed[1]):
+        if killed is not None and ended(killed[0], "Ray's memory monitor", killed[1]):
             told.add(killed[0])
             deadline = time.monotonic() + _DEATH_S
         if line:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from typing import Any, NoReturn, Sequence
 
-from .._library import command, exec_command
+from .._impl.command import command, exec_command
 from ..errors import ConfigurationError
 from ..gpumemprof import _proc
 from ..gpumemprof._devices import Device, parse_device

@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator, TypeVar, overload
 
-from .._decorate import measured, runs_in_steps
+from .._impl.decorate import measured, runs_in_steps
 from ._tensorflow import tensorflow
 from .profiler import ProfileResult, TFMemoryProfiler
 

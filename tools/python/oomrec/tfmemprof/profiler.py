@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Iterator
 
-from .._decorate import Function, measured
+from .._impl.decorate import Function, measured
 from ..gpumemprof import _proc
 from ..gpumemprof._periodic import PeriodicCall
 from ._tensorflow import (

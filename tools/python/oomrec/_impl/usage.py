@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import NamedTuple
 
-from ._library import Library
-from ._session import recorder, refreshed_recorder
-from ._sizes import bytes_of
+from .library import Library
+from .recorder import RECORDER
+
+# Sizes as people write them: "8G", "512M", "1.5 GiB", "24 MB".
+_SIZE = re.compile(r"\s*(\d+(?:\.\d*)?)\s*(B|([KMGT])(?:i?B)?)?\s*", re.IGNORECASE)
+_POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
 class SpaceUsage(NamedTuple):
@@ -110,19 +114,19 @@ def usage() -> Usage:
     Without the recorder `spaces` is empty or has only what torch reports, and `live` is 0. Costs some 10 µs.
     Never raises.
     """
-    library = refreshed_recorder()
-    return read(library) or Usage(0, 0, _resident_bytes(), None, "", 0, None, (), ())
+    RECORDER.refresh()
+    return read(RECORDER.library) or Usage(0, 0, _resident_bytes(), None, "", 0, None, (), ())
 
 
 def read(library: Library) -> Usage | None:
     """The recording's figures; None if there is no recording."""
     if not library.has("usage"):
         return None
-    from . import _functions
+    from . import c_api
 
-    info = _functions.UsageStruct()
-    info.size = _functions.size_of(info)
-    if not library.usage(_functions.reference(info)):
+    info = c_api.UsageStruct()
+    info.size = c_api.size_of(info)
+    if not library.usage(c_api.reference(info)):
         return None
     limit = info.limit_bytes or None
     return Usage(
@@ -160,6 +164,26 @@ def read(library: Library) -> Usage | None:
     )
 
 
+def bytes_of(size: int | str, needs_unit: bool = False) -> int:
+    """The number of bytes. K, M, G and T are powers of 1024, as in the command's options.
+
+    `needs_unit`: rejects a number without a unit, because a limit of 24 surely means 24 of something.
+    Raises ValueError if it is not a size, TypeError if it is neither a number nor a text.
+    """
+    example = '"24 MB"' if needs_unit else "512M, 8G or a number of bytes"
+    accepted = (str,) if needs_unit else (int, str)
+    if isinstance(size, bool) or not isinstance(size, accepted):
+        raise TypeError(f"{size!r} is not a size: write {example}")
+    if isinstance(size, str):
+        found = _SIZE.fullmatch(size)
+        if found is None or (needs_unit and found[2] is None):
+            raise ValueError(f"{size!r} is not a size: write {example}")
+        size = int(float(found[1]) * (1 << _POWERS[(found[3] or "").upper()]))
+    if not 0 <= size < 1 << 64:
+        raise ValueError(f"{size} bytes is out of range: a limit is from 0 to 2**64 - 1")
+    return size
+
+
 def set_limit(limit: int | str | None) -> None:
     """Replaces this process' soft limit.
 
@@ -174,9 +198,8 @@ def set_limit(limit: int | str | None) -> None:
         TypeError: neither a number nor a text
     """
     size = 0 if limit is None else bytes_of(limit)
-    library = recorder()
-    if library.preloaded:
-        library.set_limit(size)
+    if RECORDER.library.preloaded:
+        RECORDER.set_limit(size)
 
 
 def is_active() -> Activity:
@@ -189,9 +212,8 @@ def is_active() -> Activity:
     True if the program was started under the recorder (`oomrec run`, LD_PRELOAD) and the recorder has not
     switched itself off. Never raises.
     """
-    library = recorder()
-    missing = library.problem or library.missing().decode(errors="replace")
-    return Activity(bool(library.is_active()) and library.preloaded, missing)
+    missing = RECORDER.library.problem or RECORDER.missing().decode(errors="replace")
+    return Activity(bool(RECORDER.is_active()) and RECORDER.library.preloaded, missing)
 
 
 def _resident_bytes() -> int:

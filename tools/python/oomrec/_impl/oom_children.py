@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ._command import run_json
-from ._foreign_files import read_in
+from .command import run_json
+from .foreign_files import read_in
 
 # What `oomrec ls --json` says of a death for lack of memory.
 KILLS = ("killed",)

@@ -7,7 +7,7 @@ import types
 from collections import deque
 from typing import Any, NamedTuple
 
-from ._holders import EXCLUDED_TYPES, Holder, Variables, variables_of
+from .holders import EXCLUDED_TYPES, Holder, Variables, variables_of
 
 _LONGEST_KEY = 40
 _MOST_ELEMENTS = 100_000  # compared in one container

@@ -8,34 +8,12 @@ from __future__ import annotations
 import sys
 from types import TracebackType
 
-from ._decorate import Function, guarded
-from ._session import at_fork, recorder
-from ._texts import c_text
+from .decorate import Function, guarded
+from .recorder import RECORDER
+from .texts import c_text
 
 _MOST_PREPARED = 4096  # the capacity of a recording
 _prepared: dict[str, bytes] = {}
-
-
-def _first_push(text: bytes) -> None:
-    """Replaces itself by the C function once a recording has begun."""
-    global _push, _pop
-    found = recorder()
-    _push, _pop = found.context_push, found.context_pop
-    _push(text)
-
-
-def _first_pop() -> None:
-    recorder().context_pop()
-
-
-def _reset_in_child() -> None:
-    global _push, _pop
-    _push, _pop = _first_push, _first_pop
-
-
-_push = _first_push
-_pop = _first_pop
-at_fork(_reset_in_child)
 
 
 def _prepare(label: str) -> bytes:
@@ -96,7 +74,7 @@ class context:
 
     def __enter__(self) -> context:
         if not _is_traced():
-            _push(self._text)
+            RECORDER.context_push(self._text)
         return self
 
     def __exit__(
@@ -106,7 +84,7 @@ class context:
         traceback: TracebackType | None,
     ) -> None:
         if not _is_traced():
-            _pop()
+            RECORDER.context_pop()
 
     def __call__(self, function: Function) -> Function:
         # A new object for each call: torch.compile cannot enter one that was made outside.
@@ -121,4 +99,4 @@ def mark(text: str) -> None:
     even number of marks apart. Inside a function compiled by torch.compile it does nothing.
     """
     if not _is_traced():
-        recorder().mark(c_text(text))
+        RECORDER.mark(c_text(text))

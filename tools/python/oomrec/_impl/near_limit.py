@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Callable
 
-from ._session import at_begin, recorder
-from ._thread import TICK_S, Subscription, subscribe
-from ._usage import Usage, read
+from .recorder import RECORDER, at_begin
+from .thread import TICK_S, Subscription, subscribe
+from .usage import Usage, read
 
 # A callback is rearmed once memory use has fallen this much below its percentage. A program that works close
 # to the threshold is then notified once, not at every batch.
@@ -27,8 +27,7 @@ class NearLimit:
         self._percent = percent
         self._armed = True
         _request(percent)
-        library = recorder()
-        is_notified = library.preloaded and library.has("wake")
+        is_notified = RECORDER.library.preloaded and RECORDER.library.has("wake")
         poll_s = POLL_S if is_notified else TICK_S
         self._subscription: Subscription | None = subscribe(self._check, poll_s, on_events=True)
 
@@ -40,7 +39,7 @@ class NearLimit:
             _withdraw(self._percent)
 
     def _check(self) -> None:
-        usage = read(recorder())
+        usage = read(RECORDER.library)
         if usage is None or self._subscription is None:
             return
         percent = nearest_percent(usage)
@@ -52,7 +51,7 @@ class NearLimit:
             self._rearm_if_fallen()  # the callback may have freed enough
 
     def _rearm_if_fallen(self) -> None:
-        usage = read(recorder())
+        usage = read(RECORDER.library)
         if usage is not None and nearest_percent(usage) < self._percent - HYSTERESIS_PERCENT:
             self._armed = True
 
@@ -104,20 +103,20 @@ def on_near_limit(callback: Callable[[Usage], None], percent: int = 90) -> NearL
 
 def _request(percent: int) -> None:
     _requests[percent] = _requests.get(percent, 0) + 1
-    recorder().notify_at(percent, 1)
+    RECORDER.notify_at(percent, 1)
 
 
 def _withdraw(percent: int) -> None:
     _requests[percent] -= 1
     if not _requests[percent]:
         del _requests[percent]
-        recorder().notify_at(percent, 0)
+        RECORDER.notify_at(percent, 0)
 
 
 def _renew_requests() -> None:
     """A forked child has its own recording, which has no requests yet."""
     for percent in tuple(_requests):
-        recorder().notify_at(percent, 1)
+        RECORDER.notify_at(percent, 1)
 
 
 at_begin(_renew_requests)

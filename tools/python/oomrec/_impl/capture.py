@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Mapping
 
-from ._captured import next_moment
-from ._decorate import Function, guarded
-from ._session import at_fork, recorder
+from .captured import next_moment
+from .decorate import Function, guarded
+from .recorder import RECORDER
 
-
-def _first_failures() -> int:
-    """Replaces itself by the C function once a recording has begun.
-
-    Imports now what a failure will need: there may be no memory for it then.
-    """
-    global _failures
-    from . import _exceptions  # noqa: F401
-
-    _failures = recorder().failures
-    return _failures()
-
-
-def _reset_in_child() -> None:
-    global _failures
-    _failures = _first_failures
-
-
-_failures = _first_failures
-at_fork(_reset_in_child)
+# What a failure needs, imported before one: there may be no memory for it then.
+_imported: list[ModuleType] = []
 
 
 class capture_oom:
@@ -82,12 +64,16 @@ class capture_oom:
         self._context = context
         self._metadata = metadata
         self._objects = objects
+        if not _imported:
+            from . import exceptions
+
+            _imported.append(exceptions)
         if objects:
-            from . import _objects  # noqa: F401  # imported now: there may be no memory for it later
+            from . import objects as _  # noqa: F401  # for the same reason
 
     def __enter__(self) -> capture_oom:
         self._entered = next_moment()
-        self._since = _failures()
+        self._since = RECORDER.failures()
         return self
 
     def __exit__(
@@ -97,11 +83,11 @@ class capture_oom:
         traceback: TracebackType | None,
     ) -> None:
         if error is not None:
-            from . import _exceptions
+            from . import exceptions
 
-            self.bundle = _exceptions.capture(
+            self.bundle = exceptions.capture(
                 error,
-                _exceptions.Capture(
+                exceptions.Capture(
                     since=self._since,
                     entered=self._entered,
                     any_thread=True,

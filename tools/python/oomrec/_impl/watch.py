@@ -10,15 +10,15 @@ import sys
 import threading
 from typing import Any, Callable, Mapping
 
-from ._exceptions import Capture, capture
-from ._session import recorder
+from .exceptions import Capture, capture
+from .recorder import RECORDER
 
 
 class ExceptionWatch:
     """The handle that `watch_exceptions` returns; `cancel()` restores the hooks."""
 
     def __init__(self, metadata: Mapping[Any, Any] | None, objects: bool) -> None:
-        since = recorder().failures()
+        since = RECORDER.failures()
         self._capture = Capture(since, 0, True, context=None, metadata=metadata, objects=objects)
         self._active = True
         self._undo = [

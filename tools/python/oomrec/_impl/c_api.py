@@ -1,4 +1,4 @@
-"""The functions and structs of oomrec.h for ctypes, from one table.
+"""The structs of oomrec.h for ctypes, and its functions, bound as library.py lists them.
 
 Only this module imports ctypes. Some interpreters lack it: a subinterpreter with a GIL of its own may not
 be able to load it.
@@ -10,6 +10,8 @@ import ctypes
 import functools
 from ctypes import c_char, c_char_p, c_int, c_int32, c_uint32, c_uint64
 from typing import Any, Callable
+
+from .library import Functions
 
 
 class SpaceUsageStruct(ctypes.Structure):
@@ -92,41 +94,20 @@ class BlockStruct(ctypes.Structure):
     ]
 
 
-# Name without "oomrec_", result, parameters, and whether a call may take more than a few microseconds.
-# Such a call releases the GIL, which costs 0.1 µs.
-FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...], bool], ...] = (
-    ("api_version", c_int, (), False),
-    ("is_active", c_int, (), False),
-    ("dump", c_int, (c_char_p,), True),
-    ("set_limit", None, (c_uint64,), False),
-    ("set_dumps", c_int, (c_char_p, c_uint32, c_uint64), False),
-    ("context_push", None, (c_char_p,), False),
-    ("context_pop", None, (), False),
-    ("mark", None, (c_char_p,), False),
-    ("usage", c_int, (ctypes.POINTER(UsageStruct),), True),
-    ("last_bundle", c_uint32, (c_char_p, c_uint32), False),
-    ("last_failure", c_uint32, (), False),
-    ("failures", c_uint32, (), False),
-    ("failure_bundle", c_uint32, (c_char_p, c_uint32), False),
-    ("exception", c_int, (ctypes.POINTER(ExceptionStruct), c_char_p, c_uint32), True),
-    ("dump_with", c_int, (c_char_p, c_char_p, c_char_p, c_uint32), True),
-    ("notify_at", c_int, (c_uint32, c_int), False),
-    ("wait", c_uint32, (c_uint32, c_uint32), True),
-    ("wake", None, (), False),
-    ("block_of", c_int, (c_uint64, ctypes.POINTER(BlockStruct)), False),
-    ("stack_text", c_uint32, (c_uint32, c_char_p, c_uint32), False),
-    ("start", c_int, (), True),
-    ("missing", c_char_p, (), False),
-    ("tick", None, (), True),
-    ("watermark_begin", None, (), False),
-    ("watermark", c_uint64, (c_int,), False),
-    (
-        "note_device",
-        None,
-        (c_char_p, c_int32, c_char_p, c_uint64, c_uint64, c_uint64, c_uint64),
-        False,
-    ),
-)
+# The words of the list of functions (`Functions` in library.py).
+_TYPES: dict[str, Any] = {
+    "None": None,
+    "Int": c_int,
+    "Int32": c_int32,
+    "U32": c_uint32,
+    "U64": c_uint64,
+    "Text": c_char_p,
+    "TextOrNull": c_char_p,
+    "Buffer": c_char_p,
+    "UsageStruct": ctypes.POINTER(UsageStruct),
+    "ExceptionStruct": ctypes.POINTER(ExceptionStruct),
+    "BlockStruct": ctypes.POINTER(BlockStruct),
+}
 
 
 def is_in_process() -> bool:
@@ -139,16 +120,17 @@ def bind(path: str | None) -> dict[str, Callable[..., Any]]:
 
     Raises OSError if it cannot be loaded.
     """
-    slow, quick = ctypes.CDLL(path), ctypes.PyDLL(path)
+    libraries = {"Slow": ctypes.CDLL(path), "Quick": ctypes.PyDLL(path)}
     bound: dict[str, Callable[..., Any]] = {}
-    for name, result, parameters, is_slow in FUNCTIONS:
-        library = slow if is_slow else quick
+    for name, signature in Functions.__annotations__.items():  # "Quick[[U32, Int], None]"
+        kind, words = signature.split("[[")
+        parameters, result = words[:-1].split("]")
         try:
-            function = library["oomrec_" + name]
+            function = libraries[kind]["oomrec_" + name]
         except AttributeError:
             continue
-        function.restype = result
-        function.argtypes = parameters
+        function.argtypes = [_TYPES[word] for word in parameters.split(", ") if word]
+        function.restype = _TYPES[result[2:]]
         bound[name] = function
     return bound
 

@@ -6,39 +6,42 @@ text that it cannot build. It raises nothing: the program's own exception is pro
 
 from __future__ import annotations
 
-import threading
 import traceback
 from typing import Any, Callable, Mapping, NamedTuple
 
-from . import _captured
-from ._library import PATH_BYTES, path_from
-from ._session import at_fork, refreshed_recorder
-from ._texts import HOSTILE, c_text, cut, json_object
-from .classify import classify_oom_exception
+from ..classify import classify_oom_exception
+from . import captured
+from .library import PATH_BYTES, path_from
+from .recorder import RECORDER
+from .texts import HOSTILE, c_text, cut, json_object
 
 MAX_TRACEBACK = 60 << 10  # characters; oomrec.h takes 64 KiB
-RESERVE_BYTES = (
-    1 << 20
-)  # above malloc's mmap threshold of 128 KiB, so freeing it returns it to the system
+# Above malloc's mmap threshold of 128 KiB, so freeing it returns it to the system.
+RESERVE_BYTES = 1 << 20
 
 # These end a generator or, in asyncio and trio, a task. They are no failures, even with an OOM as context.
 _END_TYPES = (GeneratorExit, StopIteration, StopAsyncIteration)
 _END_NAMES = ("CancelledError", "Cancelled")
 
-_reserve: bytearray | None = bytearray(RESERVE_BYTES)
 
-# `.failure`: each thread's `failures()` when its latest exception was written. Failures up to that number
-# belong to that exception, not to a later one.
-_written = threading.local()
+class _Reserve:
+    """Memory that is there until a failure needs it."""
+
+    def __init__(self) -> None:
+        self._bytes: bytearray | None = bytearray(RESERVE_BYTES)
+
+    def free(self) -> None:
+        self._bytes = None
+
+    def refill(self) -> None:
+        try:
+            if self._bytes is None:
+                self._bytes = bytearray(RESERVE_BYTES)
+        except MemoryError:
+            pass
 
 
-def _reset_in_child() -> None:
-    """A forked child counts its failures from 0."""
-    global _written
-    _written = threading.local()
-
-
-at_fork(_reset_in_child)
+_reserve = _Reserve()
 
 
 class Capture(NamedTuple):
@@ -46,7 +49,7 @@ class Capture(NamedTuple):
 
     Attributes:
         since: `failures()` before the block began; the exception may be due to any later failure
-        entered: the moment (`_captured`) at which the block was entered, so that captures before it do not
+        entered: the moment (`captured`) at which the block was entered, so that captures before it do not
             count; 0: no outer capture follows, so this one need not be remembered
         any_thread: the failure may be another thread's, which passed the exception on
         context, metadata, objects: as in `capture_oom`
@@ -82,42 +85,32 @@ def capture(error: BaseException, how: Capture) -> str | None:
 
 def write(error: BaseException, how: Capture) -> str | None:
     """Like `capture`, for an exception that the caller has classified already. Never raises."""
-    global _reserve
     try:
-        existing = _captured.bundle_of(error, how.entered)
+        existing = captured.bundle_of(error, how.entered)
         if existing is not None:
             return existing
-        _reserve = None
+        _reserve.free()
         bundle = _write(error, how)
         if bundle is not None and how.entered:
-            _captured.add(error, bundle)
+            captured.add(error, bundle)
         return bundle
     except HOSTILE:  # for lack of memory: the bundle that the recorder wrote at the failure remains
         return None
     finally:
-        _refill_reserve()
-
-
-def _refill_reserve() -> None:
-    global _reserve
-    try:
-        if _reserve is None:
-            _reserve = bytearray(RESERVE_BYTES)
-    except MemoryError:
-        pass
+        _reserve.refill()
 
 
 def _write(error: BaseException, how: Capture) -> str | None:
-    library = refreshed_recorder()
-    if not library.has("exception"):
+    RECORDER.refresh()
+    if not RECORDER.library.has("exception"):
         return None
-    from . import _functions  # already loaded, with the library
+    from . import c_api  # already loaded, with the library
 
     # First what cannot be left out, then the texts.
-    path = _functions.text_buffer(PATH_BYTES)
-    struct = _functions.ExceptionStruct()
-    struct.size = _functions.size_of(struct)
-    struct.since = max(how.since, getattr(_written, "failure", 0))
+    path = c_api.text_buffer(PATH_BYTES)
+    struct = c_api.ExceptionStruct()
+    struct.size = c_api.size_of(struct)
+    struct.since = max(how.since, getattr(RECORDER.written, "failure", 0))
     struct.any_thread = how.any_thread
     struct.type = _text_or_none(lambda: type(error).__qualname__)
     struct.module = _text_or_none(lambda: type(error).__module__)
@@ -128,8 +121,8 @@ def _write(error: BaseException, how: Capture) -> str | None:
     struct.backend = _text_or_none(lambda: _backend(error, how.metadata))
     if how.objects:
         struct.objects_json = _text_or_none(_objects)
-    written = library.exception(_functions.reference(struct), path, PATH_BYTES)
-    _written.failure = library.failures()
+    written = RECORDER.exception(c_api.reference(struct), path, PATH_BYTES)
+    RECORDER.written.failure = RECORDER.failures()
     return path_from(path) if written else None
 
 
@@ -153,7 +146,7 @@ def _backend(error: BaseException, metadata: Mapping[Any, Any] | None) -> str | 
 
 
 def _objects() -> str | None:
-    from ._objects import objects_json
+    from .objects import objects_json
 
     return objects_json()
 

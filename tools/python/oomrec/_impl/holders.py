@@ -20,9 +20,9 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, Dict
 
-from ._buffers import TORCH, Libraries
+from .buffers import TORCH, Libraries
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # of the package
 _STANDARD_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: local variables live in slots, f_locals is a copy

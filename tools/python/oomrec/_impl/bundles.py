@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Mapping
 
-from ._library import PATH_BYTES, path_from
-from ._session import recorder, refreshed_recorder
-from ._texts import c_text, json_object
+from .library import PATH_BYTES, path_from
+from .recorder import RECORDER
+from .texts import c_text, json_object
 
 
 def dump(reason: str | None = None, metadata: Mapping[Any, Any] | None = None) -> str | None:
@@ -22,31 +22,28 @@ def dump(reason: str | None = None, metadata: Mapping[Any, Any] | None = None) -
 
     Takes milliseconds, at most a few seconds. Never raises.
     """
-    library = refreshed_recorder()
-    if not library.has("dump_with"):
+    RECORDER.refresh()
+    if not RECORDER.library.has("dump_with"):
         return None
-    from . import _functions
-
     words = None if reason is None else c_text(reason)
-    path = _functions.text_buffer(PATH_BYTES)
-    written = library.dump_with(words, json_object(metadata), path, PATH_BYTES)
-    return path_from(path) if written else None
+    return _path_by(RECORDER.dump_with, words, json_object(metadata))
 
 
 def last_bundle() -> str | None:
     """The absolute path of this process' newest bundle, whoever requested it; None if there is none yet."""
-    return _path_by(recorder().last_bundle)
+    return _path_by(RECORDER.last_bundle)
 
 
 def failure_bundle() -> str | None:
     """The bundle of this thread's latest failure, or of an earlier one of the same kind; None if there is none."""
-    return _path_by(recorder().failure_bundle)
+    return _path_by(RECORDER.failure_bundle)
 
 
-def _path_by(find: Callable[[Any, int], int]) -> str | None:
-    if not recorder().has("last_bundle"):  # no library, or an older one
+def _path_by(function: Callable[..., int], *arguments: bytes | None) -> str | None:
+    """The path that a function of oomrec.h writes into its last parameter; None if it has none."""
+    if not RECORDER.library.has("last_bundle"):  # no library, or an older one
         return None
-    from . import _functions
+    from . import c_api
 
-    path = _functions.text_buffer(PATH_BYTES)
-    return path_from(path) if find(path, PATH_BYTES) else None
+    path = c_api.text_buffer(PATH_BYTES)
+    return path_from(path) if function(*arguments, path, PATH_BYTES) else None

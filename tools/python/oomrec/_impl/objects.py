@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ._buffers import Buffer, Libraries
-from ._holders import Holder, Scan
-from ._library import library
-from ._paths import name_of
+from .buffers import Buffer, Libraries
+from .holders import Holder, Scan
+from .library import library
+from .paths import name_of
 
 # A scan of a million containers takes about a second. This limit is for programs with far more.
 _LONGEST_S = 30.0
@@ -247,12 +247,12 @@ class _Stacks:
     def of(self, address: int) -> tuple[str, ...]:
         if self.missing:
             return ()
-        from . import _functions
+        from . import c_api
 
-        block = _functions.BlockStruct()
-        block.size = _functions.size_of(block)
-        if not self._library.block_of(address, _functions.reference(block)):
+        block = c_api.BlockStruct()
+        block.size = c_api.size_of(block)
+        if not self._library.block_of(address, c_api.reference(block)):
             return ()
-        text = _functions.text_buffer(_STACK_BYTES)
+        text = c_api.text_buffer(_STACK_BYTES)
         self._library.stack_text(block.node, text, _STACK_BYTES)
         return tuple(text.value.decode("utf-8", "replace").splitlines())
