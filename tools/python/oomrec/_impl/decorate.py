@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import functools
 from contextlib import nullcontext
-from typing import Any, AsyncGenerator, Callable, Generator, TypeVar, cast
+from typing import Any, AsyncGenerator, Callable, ContextManager, Generator, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-NewGuard = Callable[[], Any]  # makes a context manager; called once for each call
+NewGuard = Callable[[], ContextManager[Any]]  # called once for each call
 
 
 def guarded(function: Function, new_guard: NewGuard) -> Function:

@@ -1,10 +1,11 @@
-"""What the profilers of devices and of the host share: they measure functions and blocks, and monitor."""
+"""What profilers share: they measure functions and blocks, and monitor."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Any, Callable, ContextManager, Generic, Iterator, TypeVar
+from typing import Any, Callable, ContextManager, Generic, Iterator, Protocol, TypeVar
 
+from .._impl.decorate import measured, runs_in_steps
 from ._periodic import PeriodicCall
 
 Snapshot = TypeVar("Snapshot")
@@ -66,6 +67,46 @@ class Profiler(Generic[Snapshot, Result]):
 
     def __exit__(self, *exception: object) -> None:
         self.stop_monitoring()
+
+
+class MeasuresBlocks(Protocol):
+    """A profiler, as a decorator uses it: a Profiler, TensorFlow's, or a program's own."""
+
+    def profile_context(self, name: str) -> ContextManager[Any]: ...
+
+
+def profiled(
+    func: Callable[..., Any] | None,
+    name: str | None,
+    unnamed: str,
+    chosen: Callable[[], MeasuresBlocks],
+    by_profiler: Callable[[Callable[..., Any], str], Callable[..., Any]],
+) -> Any:
+    """A framework's decorator `profile_function`, or the function that it decorates.
+
+    A generator or coroutine is measured from its first step to its end.
+
+    Args:
+        func: the function; None: the decorator was called with arguments
+        name: of the results; by default the function's, or `unnamed`
+        chosen: the profiler, asked at each call
+        by_profiler: decorates a plain function, for its name, by the profiler's own `profile_function`,
+            which a program may have replaced
+    """
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(function, (staticmethod, classmethod)):
+            return type(function)(decorated(function.__func__))
+        label = name or str(getattr(function, "__name__", unnamed))
+        if runs_in_steps(function):
+            wrapper = measured(function, lambda: chosen().profile_context(label))
+        else:
+            wrapper = by_profiler(function, label)
+        wrapper._is_profiled = True  # type: ignore[attr-defined]
+        wrapper._profile_name = label  # type: ignore[attr-defined]
+        return wrapper
+
+    return decorated if func is None else decorated(func)
 
 
 OWN_FILES = (__file__, contextmanager.__code__.co_filename)

@@ -7,8 +7,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar, overload
 
-from .._impl.decorate import measured, runs_in_steps
 from ._devices import parse_device
+from ._profiling import profiled
 from .profiler import GPUMemoryProfiler, ProfileResult
 
 if TYPE_CHECKING:
@@ -88,42 +88,24 @@ def profile_function(
         profiler: receives the results; by default the program's own
     """
 
-    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
-        if isinstance(function, (staticmethod, classmethod)):
-            return type(function)(decorated(function.__func__))
-        label = name or str(getattr(function, "__name__", "unknown_function"))
+    def chosen() -> GPUMemoryProfiler:
+        return profiler or get_global_profiler(device)
 
-        def chosen() -> GPUMemoryProfiler:
-            return profiler or get_global_profiler(device)
+    def by_profiler(function: Callable[..., Any], label: str) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            returned: list[Any] = []
 
-        if runs_in_steps(function):
-            wrapper = measured(function, lambda: chosen().profile_context(label))
-        else:
-            wrapper = _by_profiler(function, label, chosen)
-        wrapper._is_profiled = True  # type: ignore[attr-defined]
-        wrapper._profile_name = label  # type: ignore[attr-defined]
+            def run() -> None:
+                returned.append(function(*args, **kwargs))
+
+            run.__name__ = label
+            chosen().profile_function(run)
+            return returned[0]
+
         return wrapper
 
-    return decorated if func is None else decorated(func)
-
-
-def _by_profiler(
-    function: Callable[..., Any], label: str, chosen: Callable[[], GPUMemoryProfiler]
-) -> Callable[..., Any]:
-    """Calls the function by the profiler's own `profile_function`, which a program may have replaced."""
-
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        returned: list[Any] = []
-
-        def run() -> None:
-            returned.append(function(*args, **kwargs))
-
-        run.__name__ = label
-        chosen().profile_function(run)
-        return returned[0]
-
-    return wrapper
+    return profiled(func, name, "unknown_function", chosen, by_profiler)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator, TypeVar, overload
 
-from .._impl.decorate import measured, runs_in_steps
+from ..gpumemprof._profiling import profiled
 from ._tensorflow import tensorflow
 from .profiler import ProfileResult, TFMemoryProfiler
 
@@ -72,15 +72,10 @@ def profile_function(
         name: of the block; by default the function's
     """
 
-    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
-        if isinstance(function, (staticmethod, classmethod)):
-            return type(function)(decorated(function.__func__))
-        label = name or str(getattr(function, "__name__", "function"))
-        if runs_in_steps(function):
-            return measured(
-                function, lambda: (profiler or get_global_profiler()).profile_context(label)
-            )
+    def chosen() -> TFMemoryProfiler:
+        return profiler or get_global_profiler()
 
+    def by_profiler(function: Callable[..., Any], label: str) -> Callable[..., Any]:
         @functools.wraps(function, updated=())  # not a class's attributes, such as its __call__
         def labelled(*args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
@@ -89,13 +84,11 @@ def profile_function(
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            # By the profiler's own decorator, which a program may have replaced.
-            chosen = profiler or get_global_profiler()
-            return chosen.profile_function(labelled)(*args, **kwargs)
+            return chosen().profile_function(labelled)(*args, **kwargs)
 
         return wrapper
 
-    return decorated if func is None else decorated(func)
+    return profiled(func, name, "function", chosen, by_profiler)
 
 
 @contextmanager
