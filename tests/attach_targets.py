@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from started import Started
+from watching import wait_for
 
 
 def may_trace() -> bool:
@@ -57,16 +59,14 @@ def built(tmp_path, name: str, text: str) -> Path:
 class Told:
     """A program that reads commands from stdin, one a line, and answers each with one line."""
 
-    def __init__(self, process: subprocess.Popen) -> None:
+    def __init__(self, process: Started) -> None:
         self.process, self.pid = process, process.pid
 
     def answer(self) -> str:
-        return self.process.stdout.readline().decode().strip()
+        return self.process.line().strip()
 
     def __call__(self, line: str) -> str:
-        self.process.stdin.write(f"{line}\n".encode())
-        self.process.stdin.flush()
-        return self.answer()
+        return self.process.tell(f"{line}\n").line().strip()
 
 
 def live(oomrec, program, space: str) -> int:
@@ -83,24 +83,29 @@ def shown(oomrec, program) -> dict:
 needs_tracing = pytest.mark.skipif(not may_trace(), reason="kernel.yama.ptrace_scope forbids it")
 
 
-def rows(oomrec, process) -> dict[str, dict]:
+def rows(oomrec, pid: int) -> dict[str, dict]:
     """The holders of a process, by their innermost function."""
-    top = oomrec.json("top", "--once", process.pid)
-    return {row["function"]: row for row in top["rows"]}
+    return {row["function"]: row for row in oomrec.json("top", "--once", pid)["rows"]}
+
+
+def rows_with(oomrec, pid: int, **counts: int) -> dict[str, dict]:
+    """`rows`, once these functions have so many blocks: a thread publishes its last ones a little later."""
+
+    def found():
+        now = rows(oomrec, pid)
+        return now if {name: now.get(name, {}).get("count") for name in counts} == counts else None
+
+    return wait_for(found)
 
 
 def heap_bytes(oomrec, process) -> int:
     return oomrec.json("top", "--once", process.pid)["moment"]["live_bytes"]["heap"]
 
 
-def step(process: subprocess.Popen) -> int:
+def step(process: Started) -> int:
     """Lets grows_in_steps go on; what its malloc has given out after that."""
-    process.stdin.write(b"\n")
-    process.stdin.flush()
-    return int(process.stdout.readline())
+    return int(process.tell("\n").line())
 
 
-def say(process: subprocess.Popen, line: str) -> str:
-    process.stdin.write(line.encode() + b"\n")
-    process.stdin.flush()
-    return process.stdout.readline().decode()
+def say(process: Started, line: str) -> str:
+    return process.tell(f"{line}\n").line()

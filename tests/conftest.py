@@ -30,6 +30,7 @@ from memory_cgroup import MemoryCgroup
 from other_users import two_accounts
 from pythons import find_python, has_module
 from requirements import MARKERS
+from started import Started
 from virtual_terminal import VirtualTerminal
 from ways import Ways
 
@@ -96,10 +97,10 @@ class Runner:
         self._prefix = prefix
         self._started: list[subprocess.Popen] = []
 
-    def start(self, *args, env: dict | None = None, cwd=None, **options) -> subprocess.Popen:
+    def start(self, *args, env: dict | None = None, cwd=None, **options) -> Started:
         """Starts a program in a new session. A None in `env` removes the variable."""
         environment = {**self.environment, **(env or {})}
-        process = subprocess.Popen(
+        process = Started(
             self._prefix + [str(arg) for arg in args],
             env={name: str(value) for name, value in environment.items() if value is not None},
             cwd=cwd or self.directory,
@@ -115,9 +116,14 @@ class Runner:
         return process
 
     def finish(
-        self, process: subprocess.Popen, *, input: str | None = None, timeout: float = TIMEOUT_S
+        self,
+        process: subprocess.Popen,
+        *,
+        input: str | None = None,
+        timeout: float = TIMEOUT_S,
+        exits: int | None = None,
     ) -> Run:
-        """Waits for a program that `start` started."""
+        """Waits for a program that `start` started, and which must exit with `exits`."""
         try:
             stdout, stderr = process.communicate(
                 input.encode() if input is not None else None, timeout
@@ -129,14 +135,15 @@ class Runner:
                 f"still running after {timeout} s: {process.args}\n{text(stdout)}\n{text(stderr)}"
             )
         exit_code = process.returncode if process.returncode >= 0 else 128 - process.returncode
-        return Run(process.args, text(stdout), text(stderr), exit_code, self.dump_dir, process.pid)
+        run = Run(process.args, text(stdout), text(stderr), exit_code, self.dump_dir, process.pid)
+        assert exits in (None, exit_code), str(run)
+        return run
 
-    def __call__(self, *args, env=None, cwd=None, input=None, timeout=TIMEOUT_S, **options) -> Run:
+    def __call__(self, *args, input=None, timeout=TIMEOUT_S, exits=None, **options) -> Run:
         if input is not None:
             options["stdin"] = subprocess.PIPE
-        return self.finish(
-            self.start(*args, env=env, cwd=cwd, **options), input=input, timeout=timeout
-        )
+        process = self.start(*args, **options)
+        return self.finish(process, input=input, timeout=timeout, exits=exits)
 
     def json(self, *args, **options) -> dict:
         """The command's output with --json. The command must succeed."""
@@ -165,6 +172,12 @@ class Runner:
 def rounds(short: int, whole: int) -> int:
     """The number of rounds: the whole number with `scripts/test --full`."""
     return whole if os.environ.get("OOMREC_TEST_FULL") else short
+
+
+def written(path: Path, content: str) -> Path:
+    """The path, with a new file of this content."""
+    path.write_text(content)
+    return path
 
 
 def metadata(bundle: Path) -> dict:
@@ -315,10 +328,8 @@ def victim(build_dir):
 def running(plain, victim):
     """running(NAME, …) is the victim, without the recorder, at its first line of output."""
 
-    def start(name: str, *words, **options) -> subprocess.Popen:
-        process = plain.start(victim(name), *words, stdin=subprocess.PIPE, **options)
-        assert process.stdout.readline()
-        return process
+    def start(name: str, *words, **options) -> Started:
+        return plain.start(victim(name), *words, stdin=subprocess.PIPE, **options).once()
 
     return start
 
@@ -381,13 +392,10 @@ def on_disk():
 def start_thrashing(victim, cgroup, on_disk):
     """start_thrashing(RUNNER, *WORDS BEFORE IT) is a program that waits for its pages to come back."""
 
-    def start(runner: Runner, *before) -> subprocess.Popen:
+    def start(runner: Runner, *before) -> Started:
         words = [sys.executable, victim("python/thrashes.py"), on_disk, 96]
-        process = runner.start(
-            *before, *words, preexec_fn=cgroup("48M").enter, env={"OOMREC_WARN": "0"}
-        )
-        assert process.stdout.readline() == b"ready\n", process.stderr.read()
-        return process
+        env = {"OOMREC_WARN": "0"}
+        return runner.start(*before, *words, preexec_fn=cgroup("48M").enter, env=env).once("ready")
 
     return start
 

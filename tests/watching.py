@@ -25,6 +25,18 @@ def wait_for(found, within_s=30.0):
     return result
 
 
+def eventually(check):
+    """Calls `check` until its assertions hold, as a decorator: what others publish comes a little later."""
+    until = time.monotonic() + 30
+    while True:
+        try:
+            return check()
+        except (AssertionError, LookupError, ValueError):
+            if time.monotonic() > until:
+                raise
+        time.sleep(0.05)
+
+
 class Watch:
     """A running `oomrec watch` that has started watching."""
 

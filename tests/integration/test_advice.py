@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import written
 
 TORCH = pytest.mark.needs_torch
 PANDAS = pytest.mark.needs_module("pandas")
@@ -147,8 +148,7 @@ def test_the_limit_of_php(oomrec):
 
 @pytest.mark.needs_program("java")
 def test_the_limit_of_the_jvm(oomrec, tmp_path):
-    source = tmp_path / "Grows.java"
-    source.write_text(JAVA_GROWS)
+    source = written(tmp_path / "Grows.java", JAVA_GROWS)
     run = oomrec("run", "--", "java", "-Xmx30m", "-XX:+ExitOnOutOfMemoryError", source)
     text = limit_advice(oomrec, run.only_bundle())
     assert "java's own limit (30.0 MiB, set by -Xmx30m) was reached" in text and "-Xmx" in text
@@ -164,8 +164,7 @@ def test_the_limit_of_the_jvm(oomrec, tmp_path):
     ],
 )
 def test_a_jvm_at_its_cgroups_limit(oomrec, tmp_path, option, words):
-    source = tmp_path / "Grows.java"
-    source.write_text(JAVA_GROWS)
+    source = written(tmp_path / "Grows.java", JAVA_GROWS)
     run = oomrec("run", "--cgroup", "300M", "--", "java", "-Xms1g", option, source)
     text = limit_advice(oomrec, run.bundles()[0])
     assert words in text

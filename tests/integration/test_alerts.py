@@ -57,13 +57,10 @@ def holder(preload):
     """hold(190) makes the process hold 190 of its 200 MiB."""
     process = preload.start(
         "python3", "-c", HOLDER, stdin=subprocess.PIPE, env={"OOMREC_LIMIT": "200M"}
-    )
-    assert process.stdout.readline() == b"ready\n"
+    ).once("ready")
 
     def hold(mib: int) -> subprocess.Popen:
-        process.stdin.write(f"{mib}\n".encode())
-        process.stdin.flush()
-        assert process.stdout.readline() == b"did\n"
+        process.tell(f"{mib}\n").once("did")
         return process
 
     return hold
@@ -125,8 +122,7 @@ def test_a_failure_and_a_death_both_alert(alerted, preload, victim):
 
 def test_a_failure_alert_names_its_bundle_while_the_process_lives(alerted, preload, victim):
     watching = alerted()
-    process = preload.start(victim("dies"), "waits", stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = preload.start(victim("dies"), "waits", stdin=subprocess.PIPE).once("ready")
     alert = watching.first("failure")
     (manifest,) = preload.dump_dir.glob("oom_*/manifest.json")
     assert alert["bundle"] == str(manifest.parent) and process.poll() is None
@@ -150,8 +146,7 @@ def test_an_older_bundle_is_not_attributed_to_a_failure(alerted, preload):
 def test_a_kill_after_a_failure_is_not_attributed_to_it(alerted, preload, victim):
     """It survived the failure, which remains its bundle's verdict. Something else killed it."""
     watching = alerted()
-    process = preload.start(victim("dies"), "waits", stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = preload.start(victim("dies"), "waits", stdin=subprocess.PIPE).once("ready")
     wait_for(lambda: watching.watch.sees(process.pid))
     process.kill()
     process.wait()

@@ -8,14 +8,14 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from attach_targets import built, copies, needs_tracing, rows, say
+from attach_targets import built, copies, needs_tracing, rows, rows_with, say
 from conftest import rounds
 from pythons import find_python
 from sizes import take_up
+from watching import wait_for
 
 UNDISTURBED = "result 0 errno {errno} wrong 0 blocked 0"
 
@@ -39,13 +39,10 @@ def test_attached_to_as_often_as_one_likes(oomrec, plain, running, mode):
     process = running("attached", "read", 3)
     sizes = []
     for _ in range(rounds(30, 1000)):
-        run = oomrec("attach", "--mode", mode, process.pid)
-        assert run.exit_code == 0, str(run)
-        deadline = time.monotonic() + 20  # three threads allocate all the time
-        while mode == "exact" and "allocate_in_thread" not in rows(oomrec, process):
-            assert time.monotonic() < deadline
-        run = oomrec("attach", "--detach", process.pid)
-        assert run.exit_code == 0, str(run)
+        oomrec("attach", "--mode", mode, process.pid, exits=0)
+        if mode == "exact":  # three threads allocate all the time
+            wait_for(lambda: "allocate_in_thread" in rows(oomrec, process.pid))
+        oomrec("attach", "--detach", process.pid, exits=0)
         sizes.append(size_of(process.pid))
 
     early, late = sizes[len(sizes) // 3], sizes[-1]
@@ -70,17 +67,12 @@ def test_each_recording_has_what_came_since_its_attach(oomrec, plain, tmp_path):
         "if (read(0, line, 8) < 1) return 0;\n"
         "for (int i = 0; i < 10; ++i) { allocate_kept(); free(allocate_for_a_step()); } } }\n",
     )
-    process = plain.start(program, stdin=subprocess.PIPE)
-    assert process.stdout.readline()
+    process = plain.start(program, stdin=subprocess.PIPE).once()
     for cycle in range(rounds(4, 20)):
         assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
-        process.stdin.write(b"\n")
-        process.stdin.flush()
-        assert process.stdout.readline()
-        time.sleep(0.2)
-        found = rows(oomrec, process)
+        process.tell("\n").once()
+        found = rows_with(oomrec, process.pid, allocate_kept=10)
         assert take_up(found["allocate_kept"]["own_bytes"], 100003, 10)
-        assert found["allocate_kept"]["count"] == 10
         assert found["[before attaching]"]["own_bytes"] >= cycle * 10 * 100003
         moment = oomrec.json("top", "--once", process.pid)["moment"]
         assert moment["live_bytes"]["heap"] == pytest.approx((cycle + 1) * 10 * 100003, abs=10**5)
@@ -88,35 +80,64 @@ def test_each_recording_has_what_came_since_its_attach(oomrec, plain, tmp_path):
     assert copies(process.pid) == 1
 
 
-def test_a_thread_that_stays_in_the_recorder_keeps_its_copy(oomrec, plain, tmp_path):
+WAITS_FOR_CHILD = (
+    "#include <pthread.h>\n#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
+    "static int child; static int status = -1;\n"
+    'static void* wait_for_it(void* of) { char go; read(0, &go, 1); puts("waits"); fflush(stdout);\n'
+    "if (waitpid(child, &status, 0) != child) status = -2; return of; }\n"
+    "int main(int n, char** words) { pthread_t thread; child = fork();\n"
+    'if (child == 0) { sleep(600); return 1; } printf("%d\\n", child); fflush(stdout);\n'
+    "if (n == 1) wait_for_it(0);\n"
+    "else { pthread_create(&thread, 0, wait_for_it, 0); pthread_join(thread, 0); }\n"
+    'printf("status %d\\n", status); return 0; }\n'
+)
+
+
+@pytest.fixture
+def waits_for_child(oomrec, plain, tmp_path):
+    """A program that waits in our hook of waitpid, and the function that ends its child and checks its end."""
+
+    def start(*words):
+        program = built(tmp_path, "waits", WAITS_FOR_CHILD)
+        process = plain.start(program, *words, stdin=subprocess.PIPE)
+        child = int(process.line())
+        assert oomrec("attach", process.pid).exit_code == 0
+        process.tell("x").once("waits")
+        wait_for(lambda: states(process.pid) == {"S"})
+
+        def end() -> None:
+            os.kill(child, signal.SIGKILL)
+            ended = plain.finish(process)
+            assert ended.exit_code == 0 and ended.stdout == "status 9\n", str(ended)
+
+        return process, end
+
+    return start
+
+
+def states(pid: int) -> set[str]:
+    """Of its threads."""
+    stats = Path(f"/proc/{pid}/task").glob("*/stat")
+    return {stat.read_text().rpartition(") ")[2][0] for stat in stats}
+
+
+def test_a_thread_that_stays_in_the_recorder_keeps_its_copy(oomrec, waits_for_child):
     """It sleeps in a call that the first recording observed: the next one gets a copy of its own."""
-    program = built(
-        tmp_path,
-        "waits",
-        "#include <pthread.h>\n#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
-        "static int child; static int status = -1;\n"
-        "static void* wait_for_it(void* of) { char go; read(0, &go, 1);\n"
-        "if (waitpid(child, &status, 0) != child) status = -2; return of; }\n"
-        "int main() { pthread_t thread; child = fork();\n"
-        "if (child == 0) { sleep(600); return 1; }\n"
-        'pthread_create(&thread, 0, wait_for_it, 0); printf("%d\\n", child); fflush(stdout);\n'
-        'pthread_join(thread, 0); printf("status %d\\n", status); return 0; }\n',
-    )
-    process = plain.start(program, stdin=subprocess.PIPE)
-    child = int(process.stdout.readline())
-    assert oomrec("attach", process.pid).exit_code == 0
-    process.stdin.write(b"x")
-    process.stdin.flush()
-    time.sleep(0.3)
+    process, end = waits_for_child("in a thread")
     found = []
     for _ in range(3):
         assert oomrec("attach", "--detach", process.pid).exit_code == 0
         assert oomrec("attach", process.pid).exit_code == 0
         found.append(copies(process.pid))
     assert found == [2, 2, 2]
-    os.kill(child, signal.SIGKILL)
-    ended = plain.finish(process)
-    assert ended.exit_code == 0 and ended.stdout == "status 9\n", str(ended)
+    end()
+
+
+def test_detached_from_while_it_waits_for_a_child(oomrec, waits_for_child):
+    """Its only thread sleeps in our hook of waitpid."""
+    process, end = waits_for_child()
+    assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    end()
 
 
 def test_code_of_a_jit_compiler_does_not_keep_a_copy(oomrec, plain, tmp_path):
@@ -147,13 +168,10 @@ def test_code_of_a_jit_compiler_does_not_keep_a_copy(oomrec, plain, tmp_path):
         "pthread_attr_init(&how); pthread_attr_setstack(&how, memory, 256 << 10);\n"
         "pthread_create(&thread, &how, run, 0); pthread_join(thread, 0); return 0; }\n",
     )
-    process = plain.start(program, stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"done\n"
+    process = plain.start(program, stdin=subprocess.PIPE).once("done")
     for _ in range(3):
         assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
-        process.stdin.write(b"x")
-        process.stdin.flush()
-        assert process.stdout.readline() == b"done\n"
+        process.tell("x").once("done")
         assert oomrec("attach", "--detach", process.pid).exit_code == 0
     assert copies(process.pid) == 1
     assert plain.finish(process).exit_code == 0
@@ -172,8 +190,7 @@ def test_a_library_of_another_build_is_loaded_beside_the_idle_one(
     other.write_bytes(library)
     other.chmod(0o755)
     for _ in range(2):  # the second time it is the one that is idle
-        run = oomrec("attach", process.pid, env={"OOMREC_LIBRARY": other})
-        assert run.exit_code == 0, str(run)
+        oomrec("attach", process.pid, env={"OOMREC_LIBRARY": other}, exits=0)
         assert copies(process.pid) == 2
         assert oomrec("attach", "--detach", process.pid).exit_code == 0
 
@@ -191,53 +208,27 @@ def test_a_child_that_is_not_recorded_can_be_attached_to(oomrec, plain, tmp_path
         "for (int i = 0; i < 10; ++i) allocate_in_parent();\n"
         'printf("%d\\n", child); fflush(stdout); read(0, &go, 1); return 0; }\n',
     )
-    process = plain.start(program, stdin=subprocess.PIPE)
-    assert process.stdout.readline()
+    process = plain.start(program, stdin=subprocess.PIPE).once()
     words = ["attach", "--mode", "exact"]
     assert oomrec(*words, process.pid, env={"OOMREC_CHILDREN": "0"}).exit_code == 0
-    process.stdin.write(b"x")
-    process.stdin.flush()
+    process.tell("x")
     child = int(process.stdout.readline())
     try:
         assert oomrec("top", "--once", child).exit_code == 1
         for _ in range(2):
-            run = oomrec(*words, child)
-            assert run.exit_code == 0, str(run)
-            deadline = time.monotonic() + 20
-            while not any(
-                row["function"] == "allocate_in_child"
-                for row in oomrec.json("top", "--once", child)["rows"]
-            ):
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+            oomrec(*words, child, exits=0)
+            wait_for(lambda: "allocate_in_child" in rows(oomrec, child))
             assert oomrec("attach", "--detach", child).exit_code == 0
         assert copies(child) == 1
-        assert take_up(rows(oomrec, process)["allocate_in_parent"]["own_bytes"], 200003, 10)
+        assert take_up(rows(oomrec, process.pid)["allocate_in_parent"]["own_bytes"], 200003, 10)
     finally:
         os.kill(child, signal.SIGKILL)
 
 
-def test_detached_from_while_it_waits_for_a_child(oomrec, plain, tmp_path):
-    """Its only thread sleeps in our hook of waitpid."""
-    program = built(
-        tmp_path,
-        "parent",
-        "#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
-        "int main() { int status = -1; char go; const int child = fork();\n"
-        "if (child == 0) { sleep(600); return 1; }\n"
-        'printf("%d\\n", child); fflush(stdout); read(0, &go, 1);\n'
-        'waitpid(child, &status, 0); printf("status %d\\n", status); return 0; }\n',
-    )
-    process = plain.start(program, stdin=subprocess.PIPE)
-    child = int(process.stdout.readline())
-    assert oomrec("attach", process.pid).exit_code == 0
-    process.stdin.write(b"x")
-    process.stdin.flush()
-    time.sleep(0.2)
-    assert oomrec("attach", "--detach", process.pid).exit_code == 0
-    os.kill(child, signal.SIGKILL)
-    ended = plain.finish(process)
-    assert ended.exit_code == 0 and ended.stdout == "status 9\n", str(ended)
+def has_line(oomrec, pid: int, file: str, *lines: int) -> bool:
+    """Whether one of these lines has memory."""
+    found = oomrec.json("top", "--once", pid)["rows"]
+    return any((row["file"] or "").endswith(file) and row["line"] in lines for row in found)
 
 
 def test_a_python_program_is_attached_to_again(oomrec, plain, tmp_path):
@@ -252,17 +243,10 @@ def test_a_python_program_is_attached_to_again(oomrec, plain, tmp_path):
         "print('ready', flush=True)\nsys.stdin.readline()\nstop = True\n"
         "for thread in threads:\n    thread.join()\nprint('ended')\n"
     )
-    process = plain.start(sys.executable, script, stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = plain.start(sys.executable, script, stdin=subprocess.PIPE).once("ready")
     for _ in range(rounds(6, 100)):
         assert oomrec("attach", process.pid).exit_code == 0
-        deadline = time.monotonic() + 20
-        while not any(
-            (row["file"] or "").endswith("allocates.py") and row["line"] in (5, 6)
-            for row in oomrec.json("top", "--once", process.pid)["rows"]
-        ):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_for(lambda: has_line(oomrec, process.pid, "allocates.py", 5, 6))
         assert oomrec("attach", "--detach", process.pid).exit_code == 0
     assert copies(process.pid) == 1
     ended = plain.finish(process, input="\n")
@@ -283,16 +267,13 @@ def test_tracemalloc_is_started_after_the_attach(oomrec, plain, tmp_path, versio
         "    kept = [str(i) * 3 for i in range(60_000)] + [bytearray(2000) for _ in range(2000)]\n"
         "    print(len(kept), tracemalloc.get_traced_memory()[0] > 5_000_000, flush=True)\n"
     )
-    process = plain.start(interpreter, script, stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = plain.start(interpreter, script, stdin=subprocess.PIPE).once("ready")
     orders = "attach start detach attach stop detach start attach detach stop attach start".split()
     traced = False
     for word in orders:
         if word in ("attach", "detach"):
             words = ["attach", "--detach"][: 1 + (word == "detach")]
-            run = oomrec(*words, process.pid)
-            assert run.exit_code == 0, str(run)
+            oomrec(*words, process.pid, exits=0)
         traced = traced if word in ("attach", "detach") else word == "start"
-        assert say(process, word) == f"62000 {traced}\n", word
-    found = oomrec.json("top", "--once", process.pid)["rows"]
-    assert any((row["file"] or "").endswith("traces.py") and row["line"] == 7 for row in found)
+        assert say(process, word) == f"62000 {traced}", word
+    assert has_line(oomrec, process.pid, "traces.py", 7)

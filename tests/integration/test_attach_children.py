@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from attach_targets import built, needs_tracing, rows, say, step
+from attach_targets import built, needs_tracing, rows_with, say, step
+from watching import wait_for
 
 pytestmark = needs_tracing
 
@@ -29,21 +29,13 @@ def starts(plain, tmp_path, program: Path) -> subprocess.Popen:
         "    children.append(child)\n    child.stdout.readline()\n"
         "    print(child.pid, 'LD_PRELOAD' in os.environ, flush=True)\n"
     )
-    process = plain.start(
-        sys.executable,
-        script,
-        program,
-        stdin=subprocess.PIPE,
-        env={f"HARMLESS_{n}": "1" for n in range(9)},
-    )
-    assert process.stdout.readline() == b"ready\n"
-    return process
+    env = {f"HARMLESS_{n}": "1" for n in range(9)}
+    words = sys.executable, script, program
+    return plain.start(*words, stdin=subprocess.PIPE, env=env).once("ready")
 
 
 def start_child(process: subprocess.Popen, word: str) -> int:
-    process.stdin.write(f"{word}\n".encode())
-    process.stdin.flush()
-    pid, changed = process.stdout.readline().decode().split()
+    pid, changed = say(process, word).split()
     assert changed == "False", "the program's own environment stays as it is"
     return int(pid)
 
@@ -79,18 +71,13 @@ def test_programs_that_it_starts_are_recorded_until_detach(oomrec, plain, tmp_pa
 def test_the_program_that_takes_its_place_is_recorded(oomrec, plain, tmp_path, victim):
     process = starts(plain, tmp_path, victim("grows_in_steps"))
     assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
-    process.stdin.write(b"exec\n")
-    process.stdin.flush()
-    assert process.stdout.readline()  # of grows_in_steps
-    step(process)
-    time.sleep(0.2)
-    assert rows(oomrec, process)["allocate_small"]["count"] == 4000
+    step(process.tell("exec\n").once())  # of grows_in_steps
+    rows_with(oomrec, process.pid, allocate_small=4000)
 
 
 def test_programs_are_not_recorded_without_children(oomrec, plain, tmp_path, victim):
     process = starts(plain, tmp_path, victim("grows_in_steps"))
-    run = oomrec("attach", process.pid, env={"OOMREC_CHILDREN": "0"})
-    assert run.exit_code == 0, str(run)
+    oomrec("attach", process.pid, env={"OOMREC_CHILDREN": "0"}, exits=0)
     child = start_child(process, "own")
     assert "LD_PRELOAD" not in environment_of(child)
     os.kill(child, signal.SIGKILL)
@@ -113,12 +100,11 @@ def test_programs_of_system_and_popen_are_recorded_until_detach(oomrec, plain, t
     """With their output and status, and without a change of what the shell sees."""
     process = plain.start(
         built(tmp_path, "shells", SHELLS), stdin=subprocess.PIPE, env={"KEPT": "it's"}
-    )
-    assert process.stdout.readline() == b"ready\n"
+    ).once("ready")
     asks = "echo ${LD_PRELOAD##*/} $OOMREC_MODE $KEPT $0 $LINENO"
     words = [f"p{asks} | tr '\\n' ' '; exit 5", "sexit 3", "pno-such-'program' 2>&1 | tr '\\n' ' '"]
     before = [say(process, line) for line in words]
-    assert before[1] == "status 3\n" and "sh" in before[2], before
+    assert before[1] == "status 3" and "sh" in before[2], before
 
     assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
     since = [say(process, line) for line in words]
@@ -131,10 +117,7 @@ def test_programs_of_system_and_popen_are_recorded_until_detach(oomrec, plain, t
     ):
         answer = say(process, line)
         child = int(answer.split("|")[0] if line[0] == "p" else (tmp_path / "pid").read_text())
-        deadline = time.monotonic() + 20
-        while oomrec("top", "--once", child).exit_code != 0:
-            assert time.monotonic() < deadline, line
-            time.sleep(0.05)
+        wait_for(lambda child=child: oomrec("top", "--once", child).exit_code == 0, 20)
         os.kill(child, signal.SIGKILL)
 
     assert oomrec("attach", "--detach", process.pid).exit_code == 0

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
-from attach_targets import needs_tracing
+from attach_targets import needs_tracing, rows_with
 from conftest import metadata
 from requirements import program_skip_reason
 
@@ -30,10 +29,6 @@ pivot_root . old && umount -l old && cd /srv && exec ./program
 """
 
 
-def rows(oomrec, pid: int) -> dict[str, dict]:
-    return {row["function"]: row for row in oomrec.json("top", "--once", pid)["rows"]}
-
-
 @pytest.fixture
 def contained(plain, victim, tmp_path):
     """A running program in a container: its process here, and its pid."""
@@ -46,18 +41,8 @@ def contained(plain, victim, tmp_path):
     unshare = ["unshare", "-fpm", "--kill-child", "--propagation", "private"]
     process = plain.start(
         *unshare, "sh", "-c", CONTAINER, "sh", root, victim("grows_in_steps"), stdin=subprocess.PIPE
-    )
-    assert process.stdout.readline(), process.stderr.read()
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    assert len(children) == 1
-    return process, int(children[0])
-
-
-def grow(process: subprocess.Popen) -> None:
-    process.stdin.write(b"\n")
-    process.stdin.flush()
-    assert process.stdout.readline()
-    time.sleep(0.2)
+    ).once()
+    return process, process.child()
 
 
 def test_from_outside_by_the_outer_pid(oomrec, contained, tmp_path):
@@ -65,11 +50,10 @@ def test_from_outside_by_the_outer_pid(oomrec, contained, tmp_path):
     inside = Path(f"/proc/{pid}/root")
     # Its recording and its bundles are its own.
     own = {"OOMREC_SESSION_DIR": None, "OOMREC_DUMP_DIR": None}
-    run = oomrec("attach", "--mode", "exact", pid, env=own)
-    assert run.exit_code == 0, str(run)
+    oomrec("attach", "--mode", "exact", pid, env=own, exits=0)
     assert list((inside / "tmp").iterdir()) == [], "the copy of the library is removed"
-    grow(process)
-    assert rows(oomrec, pid)["allocate_small"]["count"] == 4000
+    process.tell("\n").once()
+    rows_with(oomrec, pid, allocate_small=4000)
     dumped = Path(oomrec("dump", pid, env=own).stdout.strip())
     assert dumped.parent == tmp_path / "oom_dumps", "not a directory of the container's"
     assert metadata(dumped)["reason"] == "request"
@@ -91,9 +75,9 @@ def test_from_inside_by_the_inner_pid(oomrec, plain, contained, build_dir, libra
     own = {"OOMREC_SESSION_DIR": None, "OOMREC_DUMP_DIR": None}
     run = plain(*inside, "attach", "--mode", "exact", "1", env=own)
     assert run.exit_code == 0 and run.stdout.startswith("process 1 is recorded"), str(run)
-    grow(process)
+    process.tell("\n").once()
+    rows_with(oomrec, pid, allocate_small=4000)  # from outside, too
     assert "allocate_small" in plain(*inside, "top", "--once", "1", env=own).stdout
-    assert rows(oomrec, pid)["allocate_small"]["count"] == 4000, "from outside, too"
     run = plain(*inside, "dump", "1", env=own)
     assert run.stdout.startswith("/srv/oom_dumps/"), str(run)
     assert Path(f"/proc/{pid}/root{run.stdout.strip()}").is_dir()
@@ -109,12 +93,8 @@ def test_a_process_that_does_not_see_the_library(oomrec, plain, victim, tmp_path
     possible = subprocess.run(["unshare", "-m", "true"], capture_output=True)
     if possible.returncode != 0:
         pytest.skip("no mount namespaces here")
-    process = plain.start("unshare", "-m", "sh", "-c", script, stdin=subprocess.PIPE)
-    assert process.stdout.readline(), process.stderr.read()
+    process = plain.start("unshare", "-m", "sh", "-c", script, stdin=subprocess.PIPE).once()
     assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
-    process.stdin.write(b"\n")
-    process.stdin.flush()
-    assert process.stdout.readline()
-    time.sleep(0.2)
-    assert rows(oomrec, process.pid)["allocate_small"]["count"] == 4000
+    process.tell("\n").once()
+    rows_with(oomrec, process.pid, allocate_small=4000)
     assert not list(Path(f"/proc/{process.pid}/root/tmp").glob(f"liboomrec-{process.pid}-*"))

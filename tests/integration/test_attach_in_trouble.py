@@ -19,13 +19,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 pytestmark = needs_tracing
 
 KIB, MIB = 1024, 1 << 20
-WORKED = "wrong 0 errno 77\n"
-
-
-def say(process: subprocess.Popen) -> str:
-    process.stdin.write(b"x")
-    process.stdin.flush()
-    return process.stdout.readline().decode()
+WORKED = "wrong 0 errno 77"
 
 
 def ended_well(plain, process) -> bool:
@@ -40,9 +34,8 @@ def troubled(plain, victim):
     def start(*words, program=None, **options) -> subprocess.Popen:
         process = plain.start(
             program or victim("in_trouble"), *words, stdin=subprocess.PIPE, **options
-        )
-        assert process.stdout.readline() == b"ready\n", process.stderr.read()
-        assert say(process) == WORKED
+        ).once("ready")
+        process.tell("x").once(WORKED)
         return process
 
     return start
@@ -54,20 +47,19 @@ def refused(oomrec, plain, process) -> str:
     assert run.exit_code == 2 and len(run.stderr.splitlines()) == 2, str(run)
     assert state_of(process.pid) == before
     assert list(oomrec.session_dir.rglob("*.session")) == []
-    assert say(process) == WORKED
+    process.tell("x").once(WORKED)
     return run.stderr
 
 
 def recorded(oomrec, process, *words) -> None:
     before = state_of(process.pid)
-    run = oomrec("attach", *words, process.pid)
-    assert run.exit_code == 0, str(run)
+    oomrec("attach", *words, process.pid, exits=0)
     assert state_of(process.pid) == before
-    assert say(process) == WORKED
+    process.tell("x").once(WORKED)
     assert "[before attaching]" in oomrec("top", "--once", process.pid).stdout
     assert oomrec("dump", process.pid).exit_code == 0
     assert oomrec("attach", "--detach", process.pid).exit_code == 0
-    assert say(process) == WORKED
+    process.tell("x").once(WORKED)
 
 
 # --- Limits of the process -----------------------------------------------------------------------
@@ -227,11 +219,11 @@ def test_an_updated_recorder(oomrec, plain, running, build_dir, library, tmp_pat
     assert oomrec("attach", process.pid, **words).exit_code == 0
     own.unlink()
     shutil.copy(library, own)
-    assert say(process) == WORKED
+    process.tell("x").once(WORKED)
     assert oomrec("attach", "--detach", process.pid, **words).exit_code == 0
     assert oomrec("attach", process.pid, **words).exit_code == 0
     assert oomrec("attach", "--detach", process.pid, **words).exit_code == 0
-    assert say(process) == WORKED
+    process.tell("x").once(WORKED)
     assert ended_well(plain, process)
 
 

@@ -42,8 +42,7 @@ def test_info_names_what_is_not_observed(oomrec, plain, tmp_path):
         '((void(*)(void))dlsym(l, "look_up"))(); puts("ready"); fflush(stdout);\n'
         "while (read(0, line, 1) == 1) malloc(10); return 0; }\n",
     )
-    process = plain.start(program, library, stdin=subprocess.PIPE)
-    assert process.stdout.readline()
+    process = plain.start(program, library, stdin=subprocess.PIPE).once()
     assert oomrec("info", process.pid).exit_code == 1
     assert oomrec("attach", process.pid).exit_code == 0
     assert unobserved(oomrec, process) == [("libkeeps.so", "stored_address", ["malloc"])]
@@ -63,8 +62,7 @@ def test_info_of_a_program_with_its_own_malloc(oomrec, plain, tmp_path):
         "at[i] = ((char*)old)[i]; return at; }\nvoid free(void* block) {}\n"
         'int main() { char line[4]; puts("ready"); fflush(stdout); return read(0, line, 1) < 0; }\n',
     )
-    process = plain.start(program, stdin=subprocess.PIPE)
-    assert process.stdout.readline()
+    process = plain.start(program, stdin=subprocess.PIPE).once()
     assert oomrec("attach", process.pid).exit_code == 0
     assert ("own", "own_allocator", ["calloc", "free", "malloc", "realloc"]) in unobserved(
         oomrec, process
@@ -79,13 +77,11 @@ def test_info_of_ordinary_programs_finds_nothing(oomrec, plain, running, preload
         "-c",
         "import json, ssl, sqlite3; print(1, flush=True); input()",
         stdin=subprocess.PIPE,
-    )
-    assert python.stdout.readline()
+    ).once()
     for process in (running("grows_in_steps"), python):
         assert oomrec("attach", process.pid).exit_code == 0
         assert unobserved(oomrec, process) == []
-    recorded = preload.start(victim("grows_in_steps"), stdin=subprocess.PIPE)
-    assert recorded.stdout.readline()
+    recorded = preload.start(victim("grows_in_steps"), stdin=subprocess.PIPE).once()
     document = oomrec.json("info", recorded.pid)
     check("info_process", document)
     assert document["recorded"] and not document["attached"] and document["unobserved"] == []

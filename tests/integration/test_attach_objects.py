@@ -67,16 +67,14 @@ def serving(plain, tmp_path):
         (tmp_path / "holds.py").write_text(script)
         process = plain.start(
             interpreter, tmp_path / "holds.py", stdin=subprocess.PIPE, env={"PYTHONHASHSEED": "0"}
-        )
-        assert process.stdout.readline() == b"ready\n", process.stderr.read()
+        ).once("ready")
         return process
 
     return start
 
 
 def work(process: subprocess.Popen, seconds: float) -> None:
-    process.stdin.write(f"{seconds}\n".encode())
-    process.stdin.flush()
+    process.tell(f"{seconds}\n")
 
 
 @pytest.mark.parametrize("version", PYTHON_VERSIONS)
@@ -220,8 +218,7 @@ def test_a_count_that_takes_too_long_is_partial(oomrec, plain, serving):
     assert document["objects"]["is_partial"]
     counted = sum(row["count"] for row in document["objects"]["rows"])
     assert 1000 < counted < 4_000_000
-    run = oomrec("attach", "--detach", process.pid)
-    assert run.exit_code == 0, str(run)
+    oomrec("attach", "--detach", process.pid, exits=0)
     ended = plain.finish(process, input="\n")
     assert (ended.exit_code, ended.stdout) == (0, "4000000 True\n"), str(ended)
 

@@ -15,6 +15,7 @@ import pytest
 from attach_targets import built, mapped_hooks, needs_tracing, state_of
 from conftest import rounds
 from schemas import check
+from watching import wait_for
 
 UNDISTURBED = "result 0 errno 77 wrong 0 blocked 0"
 
@@ -67,8 +68,7 @@ def test_a_program_that_is_emulated(oomrec, plain, victim):
     """What it has loaded is in memory, but no thread calls it."""
     process = plain.start(
         "valgrind", "--tool=none", victim("in_trouble"), "nothing", stdin=subprocess.PIPE
-    )
-    assert process.stdout.readline() == b"ready\n"
+    ).once("ready")
     assert "/libc.so.6" in Path(f"/proc/{process.pid}/maps").read_text()
     assert "does not call the C library in its memory" in refused(oomrec, process.pid)
     ended = plain.finish(process, input="\n")
@@ -167,8 +167,7 @@ def test_a_process_that_ends_is_not_a_forbidden_one(oomrec, plain, tmp_path):
     for _ in range(rounds(6, 40)):
         process = plain.start(tmp_path / "ends")
         time.sleep(0.05)
-        run = oomrec("attach", process.pid)
-        assert run.exit_code == 0, str(run)
+        oomrec("attach", process.pid, exits=0)
         process.kill()
 
 
@@ -184,8 +183,7 @@ def test_a_traced_process(oomrec, plain, running):
 
 
 def test_a_recorded_process(oomrec, preload, victim):
-    process = preload.start(victim("grows_in_steps"), stdin=subprocess.PIPE)
-    assert process.stdout.readline()
+    process = preload.start(victim("grows_in_steps"), stdin=subprocess.PIPE).once()
     assert "is recorded already" in refused(oomrec, process.pid)
 
 
@@ -270,8 +268,7 @@ def test_a_sandbox_that_would_kill_it(oomrec, sandboxed, filters, call):
 @pytest.mark.parametrize("filters", [ALLOW, FORBIDS])
 def test_a_sandbox_that_lets_the_recorder_work(oomrec, sandboxed, filters):
     process = sandboxed(filters)
-    run = oomrec("attach", process.pid)
-    assert run.exit_code == 0, str(run)
+    oomrec("attach", process.pid, exits=0)
     assert oomrec("top", "--once", process.pid).exit_code == 0
     assert process.poll() is None
 
@@ -309,17 +306,14 @@ def not_dumpable(tmp_path) -> Path:
 @needs_root
 def test_a_process_that_is_not_dumpable(oomrec, plain, tmp_path, build_dir):
     """Root may attach, with CAP_SYS_PTRACE only; and it records as ever."""
-    process = plain.start(not_dumpable(tmp_path))
-    assert process.stdout.readline()
+    process = plain.start(not_dumpable(tmp_path)).once()
     lacking = ["setpriv", "--bounding-set", "-sys_ptrace", build_dir / "oomrec", "attach"]
     run = plain(*lacking, process.pid)
     assert run.exit_code == 2 and "this root lacks CAP_SYS_PTRACE" in run.stderr, str(run)
     assert not mapped_hooks(process.pid)
 
     assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
-    deadline = time.monotonic() + 20
-    while "allocate_hidden" not in oomrec("top", "--once", process.pid).stdout:
-        assert time.monotonic() < deadline
+    wait_for(lambda: "allocate_hidden" in oomrec("top", "--once", process.pid).stdout, 20)
     assert oomrec("attach", "--detach", process.pid).exit_code == 0
     assert process.poll() is None
 

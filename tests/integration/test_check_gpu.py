@@ -126,8 +126,7 @@ def test_nothing_is_written_beside_the_check_programs(check_gpu, tmp_path):
 
 @pytest.mark.needs_gpu
 def test_every_check_passes_on_this_machines_devices(plain, build_dir):
-    run = plain(sys.executable, SOURCE / "scripts" / "check-gpu", build_dir, timeout=400)
-    assert run.exit_code == 0, str(run)
+    plain(sys.executable, SOURCE / "scripts" / "check-gpu", build_dir, timeout=400, exits=0)
 
 
 def test_a_missing_build_is_reported(check_gpu, tmp_path):

@@ -19,6 +19,7 @@ from attach_targets import (
     mapped_hooks,
     needs_tracing,
     rows,
+    rows_with,
     state_if_running,
     state_of,
     step,
@@ -26,6 +27,7 @@ from attach_targets import (
 from conftest import metadata, rounds
 from schemas import check
 from sizes import take_up
+from watching import eventually
 
 STEPS = ["seized", "stopped", "written", "redirected", "blocked", "calling", "done", "returning"]
 STEPS += ["unblocked", "released"]
@@ -96,11 +98,9 @@ def test_a_process_that_waits_for_a_line(oomrec, plain, tmp_path, read):
     subprocess.run(
         ["gcc", "-w", "-O1", "-x", "c", "-", "-o", program], input=source.encode(), check=True
     )
-    process = plain.start(program, stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = plain.start(program, stdin=subprocess.PIPE).once("ready")
     time.sleep(0.2)
-    attached = oomrec("attach", process.pid)
-    assert attached.exit_code == 0, str(attached)
+    oomrec("attach", process.pid, exits=0)
     ended = plain.finish(process, input="hello\n")
     assert (ended.exit_code, ended.stdout) == (0, "hello 1\n"), str(ended)
 
@@ -175,8 +175,7 @@ HANDLERS = (
 def test_no_handler_runs_in_the_call_of_a_killed_command(plain, killed_at, tmp_path, step_of_death):
     """They may allocate, as PostgreSQL's do: they know that the program is only ever in read then."""
     program = built(tmp_path, "handles", HANDLERS)
-    process = plain.start(program, stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = plain.start(program, stdin=subprocess.PIPE).once("ready")
     killed_at(step_of_death, process.pid)
     time.sleep(0.5)
     ended = plain.finish(process, input="x")
@@ -190,8 +189,7 @@ def test_the_next_command_waits_for_the_call_of_a_killed_one(oomrec, plain, kill
         killed_at(step_of_death, process.pid)
         run = oomrec("attach", process.pid)
         assert run.exit_code == 0 or "is recorded already" in run.stderr, str(run)
-        run = oomrec("attach", "--detach", process.pid)
-        assert run.exit_code == 0, str(run)
+        run = oomrec("attach", "--detach", process.pid, exits=0)
     ended = plain.finish(process, input="x")
     assert ended.exit_code == 0 and UNDISTURBED.format(errno=77) in ended.stdout, str(ended)
 
@@ -261,17 +259,14 @@ def test_a_thread_in_a_signal_handler(oomrec, plain, tmp_path, interrupted):
     """PostgreSQL starts some of its processes in handlers, in which they then stay. But a function of
     the C library that a handler has interrupted may hold a lock."""
     program = built(tmp_path, "handles", HANDLER)
-    process = plain.start(program, interrupted, stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = plain.start(program, interrupted, stdin=subprocess.PIPE).once("ready")
     run = oomrec("attach", process.pid)
     if interrupted == "malloc":
         assert run.exit_code == 2 and "came to a point where a library can be loaded" in run.stderr
         assert not mapped_hooks(process.pid)
     else:
         assert run.exit_code == 0, str(run)
-    process.stdin.write(b"x")
-    process.stdin.flush()
-    assert process.stdout.readline() == b"over\n"
+    process.tell("x").once("over")
     if interrupted == "malloc":
         assert oomrec("attach", process.pid).exit_code == 0, "now it is in none"
     ended = plain.finish(process, input="x")
@@ -293,9 +288,7 @@ def test_libraries_at_the_end_of_the_address_space(oomrec, plain, tmp_path):
     if not process.stdout.read(1):
         pytest.skip("this machine does not let a program have fixed addresses")
 
-    attached = oomrec("attach", process.pid)
-
-    assert attached.exit_code == 0, str(attached)
+    oomrec("attach", process.pid, exits=0)
     assert plain.finish(process, input="x").exit_code == 0
 
 
@@ -305,11 +298,8 @@ def test_every_block_since_is_recorded_exactly(oomrec, running, victim, build_di
     assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
 
     given_out = step(process)
-    time.sleep(0.2)
-
-    found = rows(oomrec, process)
+    found = rows_with(oomrec, process.pid, allocate_small=4000, allocate_large=1, map_some=1)
     assert take_up(found["allocate_small"]["own_bytes"], 1009, 4000)
-    assert found["allocate_small"]["count"] == 4000
     assert take_up(found["allocate_large"]["own_bytes"], 7000001)
     assert found["map_some"]["own_bytes"] == 3 << 20
     held_before = found["[before attaching]"]["own_bytes"]
@@ -317,13 +307,14 @@ def test_every_block_since_is_recorded_exactly(oomrec, running, victim, build_di
     assert heap_bytes(oomrec, process) == pytest.approx(given_out, rel=0.01)
 
     given_out = step(process)  # frees the rest of the old blocks, and loads a library
-    time.sleep(0.2)
 
-    found = rows(oomrec, process)
-    assert "allocate_small" not in found
-    assert take_up(found["plugin_allocate"]["own_bytes"], 5000011)
-    assert found.get("[before attaching]", {"own_bytes": 0})["own_bytes"] < 64 * 1024
-    assert heap_bytes(oomrec, process) == pytest.approx(given_out, rel=0.01)
+    @eventually
+    def is_all_published():
+        found = rows(oomrec, process.pid)
+        assert "allocate_small" not in found
+        assert take_up(found["plugin_allocate"]["own_bytes"], 5000011)
+        assert found.get("[before attaching]", {"own_bytes": 0})["own_bytes"] < 64 * 1024
+        assert heap_bytes(oomrec, process) == pytest.approx(given_out, rel=0.01)
 
 
 def test_the_loader_searches_where_the_caller_says(oomrec, plain, tmp_path, build_dir):
@@ -345,14 +336,11 @@ def test_the_loader_searches_where_the_caller_says(oomrec, plain, tmp_path, buil
     subprocess.run(
         ["gcc", "-w", source, "-o", program, f"-Wl,-rpath,{plugins}", "-ldl"], check=True
     )
-    process = plain.start(program, stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = plain.start(program, stdin=subprocess.PIPE).once("ready")
     assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
-    process.stdin.write(b"\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == b"1\n"
-    time.sleep(0.2)
-    assert take_up(rows(oomrec, process)["plugin_allocate"]["own_bytes"], 3000017)
+    process.tell("\n").once("1")
+    found = rows_with(oomrec, process.pid, plugin_allocate=1)
+    assert take_up(found["plugin_allocate"]["own_bytes"], 3000017)
 
 
 def test_it_records_what_a_preloaded_run_does(oomrec, preload, running, victim):
@@ -360,21 +348,13 @@ def test_it_records_what_a_preloaded_run_does(oomrec, preload, running, victim):
     assert oomrec("attach", "--mode", "exact", attached.pid).exit_code == 0
     preloaded = preload.start(
         victim("grows_in_steps"), stdin=subprocess.PIPE, env={"OOMREC_MODE": "exact"}
-    )
-    assert preloaded.stdout.readline()
+    ).once()
     for process in (attached, preloaded):
         step(process)
-    time.sleep(0.2)
-    names = ("allocate_small", "allocate_large", "map_some")
-    figures = [
-        {
-            name: (row["own_bytes"], row["count"])
-            for name, row in rows(oomrec, process).items()
-            if name in names
-        }
-        for process in (attached, preloaded)
-    ]
-    assert figures[0] == figures[1] and len(figures[0]) == 3
+    counts = {"allocate_small": 4000, "allocate_large": 1, "map_some": 1}
+    found = [rows_with(oomrec, each.pid, **counts) for each in (attached, preloaded)]
+    for name in counts:
+        assert found[0][name]["own_bytes"] == found[1][name]["own_bytes"]
 
 
 def test_samples_add_up_to_the_total(oomrec, running):
@@ -383,10 +363,12 @@ def test_samples_add_up_to_the_total(oomrec, running):
     assert oomrec("attach", process.pid).exit_code == 0
     step(process)
     given_out = step(process)
-    time.sleep(0.2)
-    assert heap_bytes(oomrec, process) == pytest.approx(given_out, rel=0.01)
-    found = rows(oomrec, process)
-    assert take_up(found["allocate_large"]["own_bytes"], 7000001)
+
+    @eventually
+    def is_all_published():
+        assert heap_bytes(oomrec, process) == pytest.approx(given_out, rel=0.01)
+        found = rows(oomrec, process.pid)
+        assert take_up(found["allocate_large"]["own_bytes"], 7000001)
 
 
 def test_after_detach_nothing_is_recorded_and_no_word_is_ours(oomrec, running):
@@ -400,7 +382,7 @@ def test_after_detach_nothing_is_recorded_and_no_word_is_ours(oomrec, running):
     assert oomrec("attach", "--detach", process.pid).exit_code == 1
     step(process)
     assert oomrec("attach", process.pid).exit_code == 0, "once more"
-    assert rows(oomrec, process)["[before attaching]"]["own_bytes"] > 10**7
+    assert rows(oomrec, process.pid)["[before attaching]"]["own_bytes"] > 10**7
 
 
 def hooked_words(pid: int) -> int:
@@ -433,17 +415,15 @@ def test_a_fork_is_recorded_like_a_preloaded_one(oomrec, running):
     step(process)
     child = step(process)
     try:
-        deadline = time.monotonic() + 10
-        while (run := oomrec("top", "--once", "--json", child)).exit_code != 0:
-            assert time.monotonic() < deadline, str(run)
-            time.sleep(0.05)
-        time.sleep(0.2)
-        found = [
-            row
-            for row in oomrec.json("top", "--once", child)["rows"]
-            if row["function"] == "allocate_large" and len(row["stack"]) < 9
-        ]
-        assert max(row["own_bytes"] for row in found) >= 7000001, found
+
+        @eventually
+        def is_recorded():
+            found = [
+                row
+                for row in oomrec.json("top", "--once", child)["rows"]
+                if row["function"] == "allocate_large" and len(row["stack"]) < 9
+            ]
+            assert max(row["own_bytes"] for row in found) >= 7000001, found
     finally:
         os.kill(child, signal.SIGKILL)
 
@@ -455,8 +435,7 @@ def test_a_limit_is_enforced(oomrec, plain, tmp_path):
         "try:\n    kept = [bytearray(16 << 20) for _ in range(64)]\n"
         "except MemoryError:\n    print('refused')\n"
     )
-    process = plain.start(sys.executable, script, stdin=subprocess.PIPE)
-    assert process.stdout.readline()
+    process = plain.start(sys.executable, script, stdin=subprocess.PIPE).once()
     assert oomrec("attach", "--limit", "200M", process.pid).exit_code == 0
     ended = plain.finish(process, input="\n")
     assert ended.stdout == "refused\n", str(ended)
@@ -471,11 +450,9 @@ def test_a_limit_below_what_it_holds_is_not_set(oomrec, plain, tmp_path):
         "import sys\nkept = bytearray(64 << 20)\nprint('ready', flush=True)\nsys.stdin.readline()\n"
         "print(len([bytes(2000) for _ in range(10000)]))\n"
     )
-    process = plain.start(sys.executable, script, stdin=subprocess.PIPE)
-    assert process.stdout.readline()
+    process = plain.start(sys.executable, script, stdin=subprocess.PIPE).once()
     for _ in range(2):  # by a copy of the library that is loaded for it, and by that copy again
-        run = oomrec("attach", "--limit", "20M", process.pid)
-        assert run.exit_code == 2, str(run)
+        run = oomrec("attach", "--limit", "20M", process.pid, exits=2)
         assert re.search(
             r"it holds 6\d\.\d MiB already, and its limit would be 20\.0 MiB", run.stderr
         ), str(run)
@@ -493,8 +470,7 @@ def test_a_failed_allocation_leaves_a_bundle_with_its_line(oomrec, plain, tmp_pa
         "resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))\nkept = []\n"
         "def grow():\n    while True:\n        kept.append(bytearray(10 << 20))\ngrow()\n"
     )
-    process = plain.start(sys.executable, script, stdin=subprocess.PIPE)
-    assert process.stdout.readline()
+    process = plain.start(sys.executable, script, stdin=subprocess.PIPE).once()
     assert oomrec("attach", process.pid).exit_code == 0
     ended = plain.finish(process, input="\n")
     assert ended.exit_code == 1 and "MemoryError" in ended.stderr
@@ -515,12 +491,9 @@ def test_python_lines_are_recorded(oomrec, plain, tmp_path):
         "print('ready', flush=True)\nsys.stdin.readline()\nkept = hold()\nprint('held', flush=True)\n"
         "sys.stdin.readline()\nprint(sum(map(len, kept)))\n"
     )
-    process = plain.start(sys.executable, script, stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = plain.start(sys.executable, script, stdin=subprocess.PIPE).once("ready")
     assert oomrec("attach", process.pid).exit_code == 0
-    process.stdin.write(b"\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == b"held\n"
+    process.tell("\n").once("held")
     [line] = [
         row
         for row in oomrec.json("top", "--once", process.pid)["rows"]

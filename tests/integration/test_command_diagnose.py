@@ -36,8 +36,7 @@ def artifact_of(run, directory) -> dict:
 
 def test_a_healthy_machine(oomrec, fake_gpu, tmp_path):
     env = {**fake_gpu, "FAKE_NVML": "0:total=8G,used=6G"}
-    run = oomrec("diagnose", *SHORT, "--output", "evidence", env=env)
-    assert run.exit_code == 0, str(run)
+    run = oomrec("diagnose", *SHORT, "--output", "evidence", env=env, exits=0)
     files = artifact_of(run, tmp_path / "evidence")
     summary = files["diagnostic_summary.json"]
     assert summary["backend"] == "cuda" and summary["utilization_ratio"] == 0.75
@@ -52,8 +51,7 @@ def test_a_healthy_machine(oomrec, fake_gpu, tmp_path):
 
 def test_high_utilization_is_a_risk(oomrec, fake_gpu, tmp_path):
     env = {**fake_gpu, "FAKE_NVML": "0:total=1000M,used=850M"}
-    run = oomrec("diagnose", *SHORT, "--output", "evidence", env=env)
-    assert run.exit_code == 2, str(run)
+    run = oomrec("diagnose", *SHORT, "--output", "evidence", env=env, exits=2)
     summary = artifact_of(run, tmp_path / "evidence")["diagnostic_summary.json"]
     assert summary["risk_flags"] == {
         "oom_occurred": False, "high_utilization": True, "fragmentation_warning": False,
@@ -63,11 +61,9 @@ def test_high_utilization_is_a_risk(oomrec, fake_gpu, tmp_path):
 
 def test_a_process_with_a_failure_is_at_risk(oomrec, preload, tmp_path):
     program = Program(preload.start)
-    run = oomrec("diagnose", *SHORT, "--output", "before", program.pid)
-    assert run.exit_code == 0, str(run)
+    run = oomrec("diagnose", *SHORT, "--output", "before", program.pid, exits=0)
     program.do(20, "refuse")
-    run = oomrec("diagnose", *SHORT, "--output", "after", program.pid)
-    assert run.exit_code == 2, str(run)
+    run = oomrec("diagnose", *SHORT, "--output", "after", program.pid, exits=2)
     files = artifact_of(run, tmp_path / "after")
     summary = files["diagnostic_summary.json"]
     assert summary["num_ooms"] == 1 and summary["risk_flags"]["oom_occurred"]

@@ -164,9 +164,7 @@ def test_what_is_filled_between_two_bundles(oomrec, tmp_path, on_disk):
     process = oomrec.start("run", "--quiet", "--", sys.executable, "fills.py", on_disk, stdin=-1)
     pid = process.stdout.readline().decode().strip()
     first = oomrec.json("dump", pid)["bundle"]
-    process.stdin.write(b"\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == b"filled\n"
+    process.tell("\n").once("filled")
     second = oomrec.json("dump", pid)["bundle"]
 
     for after in (second, pid):  # of a running process holders weigh what is resident

@@ -378,8 +378,7 @@ def test_binary_output_to_a_terminal_is_rejected(recorded):
 
 def test_an_unwritable_file_is_reported(recorded):
     runner, bundle = recorded
-    run = runner("export", "--format", "json", "-o", "nowhere/file", bundle)
-    assert run.exit_code == 2
+    run = runner("export", "--format", "json", "-o", "nowhere/file", bundle, exits=2)
     assert "nowhere/file could not be written: No such file or directory" in run.stderr
     run = runner("export", "--format", "json", "-o", "/dev/full", bundle)
     assert run.exit_code == 2 and "No space left on device" in run.stderr

@@ -1,7 +1,5 @@
 """oomrec fragmentation: programs with known fragmentation, running and as bundles."""
 
-from pathlib import Path
-
 import pytest
 from schemas import check
 
@@ -85,9 +83,8 @@ def test_live_blocks_that_nobody_touched_hide_no_free_memory(oomrec, fragmented,
 
 
 def test_what_of_mappings_is_resident(oomrec, victim):
-    process = oomrec.start("run", "--", victim("residency"), "touched_part", "40", stdout=-1)
-    assert process.stdout.readline() == b"grown\n"
-    pid = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0]
+    process = oomrec.start("run", "--", victim("residency"), "touched_part", "40")
+    pid = process.once("grown").child()
     bundle = oomrec.json("dump", pid)["bundle"]
     for source in (pid, bundle):
         result = oomrec.json("fragmentation", source)

@@ -27,8 +27,7 @@ def test_golden_help(oomrec, golden, command):
 
 
 def test_golden_usage(oomrec, golden):
-    run = oomrec("--help")
-    assert run.exit_code == 0
+    run = oomrec("--help", exits=0)
     golden("help.txt", run.stdout)
 
 
@@ -49,8 +48,7 @@ def test_the_options_page_matches_the_table():
 )
 def test_a_mistyped_command_gets_a_suggestion(oomrec, typed, meant):
     (oomrec.directory / "train.py").touch()
-    run = oomrec(typed)
-    assert run.exit_code == 2
+    run = oomrec(typed, exits=2)
     assert run.stderr.splitlines() == [
         f"oomrec: unknown command '{typed}'",
         f"  Did you mean `oomrec {meant}`?",
@@ -80,8 +78,7 @@ def test_a_mistyped_command_gets_a_suggestion(oomrec, typed, meant):
 )
 def test_a_mistake_prints_two_lines(oomrec, words, exit_code):
     """What happened, and what to do; nothing on stdout."""
-    run = oomrec(*words)
-    assert run.exit_code == exit_code
+    run = oomrec(*words, exits=exit_code)
     assert run.stdout == ""
     happened, advice = run.stderr.splitlines()
     assert happened.startswith(f"oomrec {words[0]}: ") and advice.startswith("  ")
@@ -119,8 +116,7 @@ def test_a_mistake_names_the_commands_own_options(oomrec, words, happened, advic
 
 
 def test_the_last_of_a_repeated_option_counts(oomrec):
-    run = oomrec("run", "--limit", "1K", "--limit", "1G", "--quiet", "--quiet", "--", "true")
-    assert run.exit_code == 0, str(run)
+    oomrec("run", "--limit", "1K", "--limit", "1G", "--quiet", "--quiet", "--", "true", exits=0)
 
 
 @pytest.mark.parametrize("words", ["--help", "show --help", "show --json"])
@@ -135,14 +131,12 @@ def test_a_write_error_fails_the_command(oomrec, words):
 
 
 def test_a_bad_variable_is_named(oomrec):
-    run = oomrec("run", "--", "true", env={"OOMREC_LIMIT": "lots"})
-    assert run.exit_code == 125
+    run = oomrec("run", "--", "true", env={"OOMREC_LIMIT": "lots"}, exits=125)
     assert "invalid value 'lots' for OOMREC_LIMIT" in run.stderr
 
 
 def test_an_empty_result_is_valid_json(oomrec):
-    run = oomrec("ls", "--json")
-    assert run.exit_code == 1
+    run = oomrec("ls", "--json", exits=1)
     assert run.json() == {"schema_version": 1, "bundles": [], "recordings": None}
 
 

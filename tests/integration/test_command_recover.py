@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from kernel_log import report_oom_kill
@@ -23,8 +22,7 @@ HELD = (
 
 def started(preload, victim, way, **env):
     """A victim after its failed allocation (none for `never`), which it has announced."""
-    process = preload.start(victim("dies"), way, stdin=subprocess.PIPE, env=env)
-    assert process.stdout.readline() == b"ready\n"
+    process = preload.start(victim("dies"), way, stdin=subprocess.PIPE, env=env).once("ready")
     deadline = time.monotonic() + 10
     # The program does not wait for the bundle's last steps; then it sleeps.
     while way != "never" and not list(preload.dump_dir.glob("oom_*/manifest.json")):
@@ -127,8 +125,7 @@ def test_a_killed_program_without_a_trace_gets_a_bundle_if_asked(preload, oomrec
         looked = oomrec(command)
         assert re.search(unseen_end(run) + " ended and nobody saw how", looked.stderr), str(looked)
     assert run.bundles() == [] and len(sessions_in(preload)) == 1
-    recovered = oomrec("recover", "--unknown")
-    assert recovered.exit_code == 0
+    recovered = oomrec("recover", "--unknown", exits=0)
     shown = oomrec.json("show", run.only_bundle())
     assert shown["trigger"] == "killed" and shown["request"] is None
     verdict = shown["verdict"]
@@ -160,10 +157,8 @@ def test_a_killed_program_without_a_trace_gets_a_bundle_if_asked(preload, oomrec
 def killed_under_run(oomrec, victim, *options, env=None):
     process = oomrec.start(
         "run", *options, "--", victim("dies"), "never", stdin=subprocess.PIPE, env=env
-    )
-    assert process.stdout.readline() == b"ready\n"
-    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(child), signal.SIGKILL)
+    ).once("ready")
+    os.kill(process.child(), signal.SIGKILL)
     return oomrec.finish(process)
 
 
@@ -267,8 +262,7 @@ def test_a_killed_numpy_names_its_line(preload, oomrec, tmp_path):
         "import sys, time\nimport numpy as np\nheld = np.ones(4 << 20)\n"
         "print('ready', flush=True)\ntime.sleep(60)\n"
     )
-    process = preload.start("python3", script)
-    assert process.stdout.readline() == b"ready\n"
+    process = preload.start("python3", script).once("ready")
     process.kill()
     preload.finish(process)
     assert f"process {process.pid}: " in oomrec("recover", "--unknown").stdout
@@ -366,8 +360,7 @@ def test_dump_from_outside_does_not_disturb_the_program(preload, oomrec, victim)
         return {name: rows[name] for name in kept}, rows["voluntary_ctxt_switches"], fds
 
     before = status()
-    dumped = oomrec("dump", "--reason", "curiosity", process.pid)
-    assert dumped.exit_code == 0, str(dumped)
+    dumped = oomrec("dump", "--reason", "curiosity", process.pid, exits=0)
     assert status() == before
     assert "bundle requested: curiosity\n" in oomrec("show", dumped.stdout.strip()).stdout
     shown = oomrec.json("show", dumped.stdout.strip())
@@ -397,8 +390,7 @@ def test_a_service_that_sees_only_processes_in_proc(preload, oomrec, victim):
     words = ["-m", "sh", "-c", script, victim("dies")]
     if subprocess.run(["unshare", *words[:-1], "true"], capture_output=True).returncode != 0:
         pytest.skip("no such mount here")
-    process = preload.start("unshare", *words, stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = preload.start("unshare", *words, stdin=subprocess.PIPE).once("ready")
     assert oomrec("recover", "--unknown").exit_code == 1  # it lives
     assert sessions_in(preload)
     process.kill()
@@ -443,8 +435,7 @@ def test_a_reader_that_died_before_it_removed_the_recording_leaves_one_bundle(
 def test_bundles_that_retention_deletes_again_are_counted(preload, oomrec, victim):
     for _ in range(4):
         killed(preload, victim, "never")
-    run = oomrec("recover", "--unknown", "--json", env={"OOMREC_MAX_DUMPS": "3"})
-    assert run.exit_code == 0
+    run = oomrec("recover", "--unknown", "--json", env={"OOMREC_MAX_DUMPS": "3"}, exits=0)
     assert sorted(run.json()["bundles"]) == sorted(map(str, preload.dump_dir.glob("oom_*")))
     assert len(run.json()["bundles"]) == 3
     assert "1 of these bundles was deleted again" in run.stderr

@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from conftest import written
 
 
 @pytest.mark.parametrize("exit_code", [0, 1, 7, 125, 255])
@@ -22,8 +23,7 @@ def test_a_signal_gives_128_plus_its_number(oomrec, name):
 
 
 def test_a_missing_program_is_127(oomrec):
-    run = oomrec("run", "--", "no-such-program")
-    assert run.exit_code == 127
+    run = oomrec("run", "--", "no-such-program", exits=127)
     assert run.stderr.splitlines()[0] == "oomrec run: program not found: no-such-program"
 
 
@@ -50,8 +50,7 @@ def test_a_program_that_may_not_be_run_is_126(oomrec, tmp_path):
     (tmp_path / "plain").write_text("text")
     hints = {"./plain": "It needs chmod +x.", "/etc": "It is a directory."}
     for program, hint in hints.items():
-        run = oomrec("run", "--", program)
-        assert run.exit_code == 126
+        run = oomrec("run", "--", program, exits=126)
         said = [f"oomrec run: {program} is not executable", f"  {hint}"]
         assert run.stderr.splitlines() == said
 
@@ -63,8 +62,7 @@ def test_output_and_input_pass_through(oomrec):
 
 def test_a_signal_sent_to_us_reaches_the_program(oomrec):
     script = "trap 'echo got it; exit 3' USR1; echo ready; while :; do sleep 0.05; done"
-    process = oomrec.start("run", "--", "sh", "-c", script)
-    assert process.stdout.readline() == b"ready\n"
+    process = oomrec.start("run", "--", "sh", "-c", script).once("ready")
     process.send_signal(signal.SIGUSR1)
     run = oomrec.finish(process)
     assert run.exit_code == 3 and run.stdout == "got it\n"
@@ -120,8 +118,7 @@ def test_flags_become_variables(oomrec):
 
 def test_every_invalid_value_is_reported(oomrec, preload, victim):
     bad = {"OOMREC_MODE": "fast", "OOMREC_MAX_DUMPS": "many"}
-    run = oomrec("run", "--limit", "8GB", "--", "true", env=bad)
-    assert run.exit_code == 125
+    run = oomrec("run", "--limit", "8GB", "--", "true", env=bad, exits=125)
     what, advice = run.stderr.splitlines()
     assert what.startswith("oomrec run: invalid values: "), what
     for name, value in (("--limit", "8GB"), ("OOMREC_MODE", "fast"), ("OOMREC_MAX_DUMPS", "many")):
@@ -148,8 +145,7 @@ def test_too_small_a_recording_size_is_rejected(oomrec, preload, victim):
 def test_the_smallest_recording_names_the_holder(oomrec, victim, mode):
     script = "held = [bytearray(1 << 20) for _ in range(30)]; bytearray(1 << 46)"
     words = ["--recording-size", "512K", "--mode", mode]
-    run = oomrec("run", *words, "--", "python3", "-c", script)
-    assert run.exit_code == 1, str(run)
+    run = oomrec("run", *words, "--", "python3", "-c", script, exits=1)
     shown = oomrec.json("show", run.only_bundle())
     assert shown["verdict"]["code"] == "request_too_large"
     assert any(frame["kind"] == "python" for frame in shown["request"]["stack"])
@@ -372,8 +368,7 @@ def test_the_python_is_the_commands_own_or_the_given_one(
         file = scripts / {"beside": "python3"}.get(name, name)
         file.write_text(f"#!/bin/sh\necho {name} $OOMREC_PYTHON $*\n")
         file.chmod(0o755)
-    script = tmp_path / "train.py"
-    script.write_text("#!/bin/false\n")
+    script = written(tmp_path / "train.py", "#!/bin/false\n")
     script.chmod(0o755)
 
     run = plain(scripts / "oomrec", "run", script, "-v")

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from watching import wait_for
 
 MIB = 1 << 20
 
@@ -88,16 +89,12 @@ def test_a_program_is_not_left_stalled_when_the_launcher_dies(oomrec, victim, tm
         "run", "--cgroup", "100M", "--warn", "0", "--", sys.executable, "-c", script,
         stdin=(reader := os.pipe())[0],
     )  # fmt: skip
-    assert process.stdout.readline() == b"up\n"
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    program = next(pid for pid in map(int, children) if b"-c" in cmdline(pid))
+    children = process.once("up").children()
+    program = next(pid for pid in children if b"-c" in cmdline(pid))
     process.kill()
     process.wait()
     os.write(reader[1], b"go\n")
-    until = time.monotonic() + 10
-    while Path(f"/proc/{program}").exists() and state_of(program) != "Z":
-        assert time.monotonic() < until, f"process {program} still stands: {state_of(program)}"
-        time.sleep(0.01)
+    wait_for(lambda: not (Path(f"/proc/{program}").exists() and state_of(program) != "Z"), 10)
     for path in own_cgroups():
         if path.name == f"oomrec-{process.pid}":
             path.rmdir()

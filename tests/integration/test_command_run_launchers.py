@@ -39,15 +39,13 @@ def launcher(tmp_path) -> Path:
 
 @pytest.mark.parametrize("how", ["into", "and wait"])
 def test_what_a_static_launcher_starts_is_recorded(oomrec, launcher, how):
-    run = oomrec("run", "--", launcher, how, "python3", "-c", REFUSED)
-    assert run.exit_code == 1, str(run)
+    run = oomrec("run", "--", launcher, how, "python3", "-c", REFUSED, exits=1)
     assert "without the recorder, which is in what it starts" in run.stderr
     assert oomrec.json("show", run.only_bundle())["holders"][0]["bytes"] >= 44 << 20
 
 
 def test_a_program_that_a_static_launcher_becomes_and_that_is_killed(oomrec, launcher):
-    run = oomrec("run", "--", launcher, "into", "python3", "-c", KILLED)
-    assert run.exit_code == 128 + signal.SIGKILL
+    run = oomrec("run", "--", launcher, "into", "python3", "-c", KILLED, exits=128 + signal.SIGKILL)
     assert "not recorded" not in run.stderr, str(run)
     assert oomrec.json("show", run.only_bundle())["holders"][0]["bytes"] >= 44 << 20
 
@@ -132,7 +130,6 @@ def test_a_death_that_a_watcher_has_recovered_first(oomrec, cgroup, tmp_path):
     os.kill(pid, signal.SIGKILL)
     wait_for(lambda: list(oomrec.dump_dir.glob("oom_*/manifest.json")))
     os.kill(process.pid, signal.SIGCONT)
-    run = oomrec.finish(process)
-    assert run.exit_code == 128 + signal.SIGKILL
+    run = oomrec.finish(process, exits=128 + signal.SIGKILL)
     assert "was killed by the kernel" in run.stderr, str(run)
     assert f"bundle {run.only_bundle()}" in run.stderr and "not recorded" not in run.stderr

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_lines import reading_lines
+from conftest import written
 from kernel_log import memory_cgroup_of, report_oom_kill
 
 VICTIMS = Path(__file__).resolve().parent.parent / "victims"
@@ -137,8 +138,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_recording_that_was_never_finished(oomrec, python, tmp_path):
-    script = tmp_path / "unfinished.py"
-    script.write_text(UNFINISHED)
+    script = written(tmp_path / "unfinished.py", UNFINISHED)
     run = oomrec("run", "--", python(), script)
     assert run.exit_code == 128 + signal.SIGKILL and run.bundles() == []
     (line,) = said(run)
@@ -147,8 +147,7 @@ def test_a_recording_that_was_never_finished(oomrec, python, tmp_path):
 
 
 def test_a_signal_that_was_passed_on_is_said_so(oomrec, unrecorded):
-    process = oomrec.start("run", "--", *unrecorded("static", "raises"), 0)
-    assert process.stdout.readline() == b"ready\n"
+    process = oomrec.start("run", "--", *unrecorded("static", "raises"), 0).once("ready")
     process.send_signal(signal.SIGTERM)
     run = oomrec.finish(process)
     (line,) = said(run)
@@ -179,8 +178,7 @@ def test_a_setuid_program_of_another_user(oomrec, unrecorded, build_dir, tmp_pat
 def test_a_limit_that_is_void_after_an_exec(oomrec, unrecorded, shape, limit, is_void):
     """Valgrind's launcher is recorded, and executes a static program."""
     words = unrecorded(shape, "raises")
-    process = oomrec.start("run", *limit, "--", *words, 0)
-    assert process.stdout.readline() == b"ready\n"
+    process = oomrec.start("run", *limit, "--", *words, 0).once("ready")
     time.sleep(SAMPLED_S)
     process.send_signal(signal.SIGTERM)
     run = oomrec.finish(process)
@@ -243,8 +241,7 @@ def test_a_recorded_process_of_another_pid_namespace_has_one_bundle(oomrec, vict
     """The kernel's log has another pid than its recording."""
     script = '(sleep 1.5; echo go) | "$@"; exit 3'  # it lives for some samples
     words = ["sh", "-c", script, "sh", "unshare", "-pf", *mounts, victim("grows")]
-    run = oomrec("run", "--cgroup", "80M", "--warn", "0", "--", *words)
-    assert run.exit_code == 3, str(run)
+    run = oomrec("run", "--cgroup", "80M", "--warn", "0", "--", *words, exits=3)
     (bundle,) = run.bundles_for("killed")
     shown = oomrec.json("show", bundle)
     # By its pid alone the log does not say that it is this process.
@@ -291,11 +288,9 @@ def start_a_shell_with_an_unrecorded_child(oomrec, victim, cgroup, log: Path):
 @pytest.mark.needs_pid_namespace
 def test_a_kill_that_the_log_omits(oomrec, victim, cgroup, tmp_path):
     """The kernel limits the rate of its reports, but counts each kill."""
-    log = tmp_path / "kernel.log"
-    log.write_text("6,0,0,-;Linux version\n")
+    log = written(tmp_path / "kernel.log", "6,0,0,-;Linux version\n")
     process = start_a_shell_with_an_unrecorded_child(oomrec, victim, cgroup("64M"), log)
-    run = oomrec.finish(process, input="\n")
-    assert run.exit_code == 7
+    run = oomrec.finish(process, input="\n", exits=7)
     shown = oomrec.json("show", run.only_bundle())
     verdict = shown["verdict"]
     assert (verdict["code"], verdict["certainty"]) == ("cgroup_oom_kill", "likely"), verdict

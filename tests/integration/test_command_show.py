@@ -109,8 +109,7 @@ def test_a_dump_directory_names_its_newest_bundle(oomrec, bundle, tmp_path, comm
 
 def test_a_dump_directory_is_searched_after_recovery(preload, oomrec, victim):
     """The newest bundle is of the process that was killed last, even if nobody has asked since."""
-    process = preload.start(victim("dies"), "never", stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = preload.start(victim("dies"), "never", stdin=subprocess.PIPE).once("ready")
     log = preload.directory / "kernel.log"
     report_oom_kill(log, process.pid, "dies")
     process.kill()
@@ -299,16 +298,13 @@ def test_an_empty_search_names_other_directories(preload, oomrec, victim, tmp_pa
     elsewhere = tmp_path / "elsewhere"
     process = preload.start(
         victim("dies"), "never", stdin=subprocess.PIPE, env={"OOMREC_DUMP_DIR": elsewhere}
-    )
-    assert process.stdout.readline() == b"ready\n"
-    running = oomrec("show")
-    assert running.exit_code == 1
+    ).once("ready")
+    running = oomrec("show", exits=1)
     assert "1 running process is recorded: `oomrec ls --all` lists" in running.stderr
 
     process.kill()
     process.wait()
-    dead = oomrec("show")
-    assert dead.exit_code == 1
+    dead = oomrec("show", exits=1)
     assert dead.stderr.splitlines()[1].strip() == (
         "1 dead process left a recording elsewhere: "
         "`oomrec ls --all` lists them, `oomrec recover --unknown` makes bundles of them."
@@ -324,8 +320,7 @@ def test_attempts_with_a_fallback_are_not_denied(oomrec, python, tmp_path, hint)
         "map.restype = ctypes.c_void_p\n"
         f"assert map(ctypes.c_void_p({hint}), ctypes.c_size_t(1 << 50), 3, 34, -1, ctypes.c_long(0)) == 2**64 - 1\n"
     )
-    run = oomrec("run", "--dump-at-exit", "--", python(), script)
-    assert run.exit_code == 0, str(run)
+    run = oomrec("run", "--dump-at-exit", "--", python(), script, exits=0)
     page = oomrec("show", run.bundles()[0]).stdout
     assert ("  no request was refused, apart from 1 attempt with a fallback\n" in page) == bool(
         hint

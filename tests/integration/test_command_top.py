@@ -69,8 +69,7 @@ def test_a_process_is_found_by_its_program(oomrec, held, victim, tmp_path):
     program = held(script)
     assert oomrec.json("top", script.name)["pid"] == program.pid
     other = held(script)
-    run = oomrec("top", script.name)
-    assert run.exit_code == 2
+    run = oomrec("top", script.name, exits=2)
     assert f"{program.pid} (" in run.stderr and f"{other.pid} (" in run.stderr
 
 
@@ -90,16 +89,14 @@ def test_no_such_process_prints_two_lines(oomrec, words):
 
 
 def test_an_unrecorded_process_is_reported(oomrec):
-    run = oomrec("top", os.getpid())
-    assert run.exit_code == 1
+    run = oomrec("top", os.getpid(), exits=1)
     assert f"process {os.getpid()} is not recorded" in run.stderr
     assert f"oomrec attach {os.getpid()}" in run.stderr
 
 
 def test_a_snapshot_is_plain_text(oomrec, held):
     program = held()
-    run = oomrec("top", program.pid)
-    assert run.exit_code == 0
+    run = oomrec("top", program.pid, exits=0)
     assert "\x1b" not in run.stdout
     assert all(len(line) <= 100 for line in run.stdout.splitlines())
     assert "▾own" in run.stdout and "holds.py:" in run.stdout

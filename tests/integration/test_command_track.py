@@ -248,12 +248,10 @@ sys.stdin.read()
 
 def test_a_gpus_events_combine_the_recording_and_nvml(oomrec, preload, fake_gpu, tmp_path):
     """The recording has the process' own memory, NVML that of all processes."""
-    program = preload.start("python3", "-c", ON_TWO_GPUS, env=fake_gpu, stdin=-1)
-    assert program.stdout.readline() == b"ready\n"
+    program = preload.start("python3", "-c", ON_TWO_GPUS, env=fake_gpu, stdin=-1).once("ready")
     env = {**fake_gpu, "FAKE_NVML": "0:total=1G,used=900M,pid=1/600M;1:total=1G,used=150M"}
     words = ["track", program.pid, "--duration", "0.2", "--output", "events.json"]
-    run = oomrec(*words, env=env)
-    assert run.exit_code == 0, str(run)
+    run = oomrec(*words, env=env, exits=0)
     events = events_of(tmp_path / "events.json")
     first = events[0]
     assert first["device_id"] == 0 and first["allocator_allocated_bytes"] == 300 * MIB

@@ -19,8 +19,7 @@ def watch(oomrec):
 
 
 def started(preload, victim, way="never"):
-    process = preload.start(victim("dies"), way, stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = preload.start(victim("dies"), way, stdin=subprocess.PIPE).once("ready")
     return process
 
 
@@ -169,8 +168,7 @@ def started_elsewhere(preload, victim):
     preload.dump_dir.mkdir(exist_ok=True)
     process = preload.start(
         victim("dies"), "never", stdin=subprocess.PIPE, env={"OOMREC_SESSION_DIR": None}
-    )
-    assert process.stdout.readline() == b"ready\n"
+    ).once("ready")
     return process
 
 
@@ -198,8 +196,7 @@ def test_a_watch_of_one_directory_passes_over_deaths_elsewhere(preload, oomrec, 
     other.mkdir()
     here = preload.start(
         victim("dies"), "never", stdin=subprocess.PIPE, env={"OOMREC_SESSION_DIR": other}
-    )
-    assert here.stdout.readline() == b"ready\n"
+    ).once("ready")
     watching = Watch(oomrec, other)
     wait_for(lambda: watching.sees(here.pid))
     assert not watching.sees(elsewhere.pid)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import shells
 from command_lines import commands, help_of
+from conftest import written
 
 BASH_COMPLETION = Path("/usr/share/bash-completion/bash_completion")
 SHELLS = [
@@ -19,8 +20,7 @@ def offered(request, oomrec, tmp_path):
     shell = request.param
     made = oomrec("completion", shell)
     assert made.exit_code == 0 and made.stderr == ""
-    script = tmp_path / f"oomrec.{shell}"
-    script.write_text(made.stdout)
+    script = written(tmp_path / f"oomrec.{shell}", made.stdout)
 
     def words(line: str) -> set[str]:
         if shell != "bash":
@@ -97,8 +97,7 @@ def test_the_programs_options_are_not_completed_as_ours(offered):
 
 @pytest.mark.needs_file(str(BASH_COMPLETION))
 def test_bash_completes_the_program_by_its_own_rules(oomrec, tmp_path):
-    script = tmp_path / "oomrec.bash"
-    script.write_text(oomrec("completion", "bash").stdout)
+    script = written(tmp_path / "oomrec.bash", oomrec("completion", "bash").stdout)
     words = ["oomrec", "run", "--limit", "8G", "--", "kill", "-T"]
     assert "-TERM" in shells.bash(script, words, tmp_path, BASH_COMPLETION)
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import written
 from watching import wait_for
 from ways import WAYS
 
@@ -42,8 +43,7 @@ def resident(pid: int) -> int:
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
 @pytest.mark.parametrize("way", WAYS)
 def test_at_the_limit_among_the_parents_arguments(oomrec, recorded, watches, way, how):
-    run = recorded(way, *watches, how, "--memory-limit=100MB")
-    assert run.exit_code == 0, str(run)
+    run = recorded(way, *watches, how, "--memory-limit=100MB", exits=0)
     bundle = run.only_bundle()
     shown = oomrec.json("show", bundle)
     verdict = shown["verdict"]
@@ -69,8 +69,7 @@ def test_at_the_limit_among_the_parents_arguments(oomrec, recorded, watches, way
 @pytest.mark.parametrize("way", WAYS)
 def test_far_from_every_limit(oomrec, recorded, watches, way, arguments):
     """The parent may end a large worker for any reason: as the end of a pool, it leaves nothing."""
-    run = recorded(way, *watches, "SIGTERM", *arguments)
-    assert run.exit_code == 0, str(run)
+    run = recorded(way, *watches, "SIGTERM", *arguments, exits=0)
     assert run.bundles() == [] and oomrec.sessions_left() == []
 
 
@@ -91,8 +90,7 @@ def verdicts_of(oomrec, run):
 @pytest.mark.parametrize("way", ["run", "recover"])
 def test_a_limit_that_only_the_parent_knows(oomrec, recorded, victim, way):
     """The first worker's end shows nothing. The second is ended from the same line at the same size, and was growing."""
-    run = recorded(way, sys.executable, victim("python/supervises.py"), "limit")
-    assert run.exit_code == 0, str(run)
+    run = recorded(way, sys.executable, victim("python/supervises.py"), "limit", exits=0)
     first, second = sorted(verdicts_of(oomrec, run), key=lambda verdict: verdict["code"])
     assert (first["code"], first["certainty"]) == ("killed_externally", "likely"), first
     assert "from its parent, for a reason that is not known" in first["summary"]
@@ -104,8 +102,7 @@ def test_a_limit_that_only_the_parent_knows(oomrec, recorded, victim, way):
 @pytest.mark.parametrize("why", ["timeout", "group"])
 def test_workers_of_one_size_that_are_ended_for_another_reason(oomrec, recorded, victim, why):
     """They hang, or are ended together: neither blamed on memory nor said to be innocent."""
-    run = recorded("run", sys.executable, victim("python/supervises.py"), why)
-    assert run.exit_code == 0, str(run)
+    run = recorded("run", sys.executable, victim("python/supervises.py"), why, exits=0)
     for verdict in verdicts_of(oomrec, run):
         assert (verdict["code"], verdict["certainty"]) == ("killed_externally", "likely"), verdict
         assert "not for lack of memory" not in verdict["summary"]
@@ -135,8 +132,7 @@ def test_a_parent_of_another_program(oomrec, recorded):
     """A shell ends a program that holds 24 MiB: a bundle, and memory is not blamed."""
     hold = "import sys, time; x = bytearray(b'x') * (24 << 20); print(flush=True); time.sleep(60)"
     script = '"$0" -c "$1" > fifo & read -r ready < fifo; kill $!; wait $!; exit 0'
-    run = recorded("run", "sh", "-c", f"mkfifo fifo; {script}", sys.executable, hold)
-    assert run.exit_code == 0, str(run)
+    run = recorded("run", "sh", "-c", f"mkfifo fifo; {script}", sys.executable, hold, exits=0)
     verdict = oomrec.json("show", run.only_bundle())["verdict"]
     assert verdict["code"] == "killed_externally"
     assert " sent SIGTERM when it had " in " ".join(verdict["evidence"])
@@ -178,18 +174,15 @@ def test_near_the_cgroups_limit(oomrec, recorded, watches, cgroup):
 
 def test_a_parent_that_goes_on(oomrec, recorded, watches):
     """It ends well, long after its worker. Its recording still explains the worker's end."""
-    run = recorded("run", *watches, "SIGTERM", "--memory-limit=100MB", 11)
-    assert run.exit_code == 0, str(run)
+    run = recorded("run", *watches, "SIGTERM", "--memory-limit=100MB", 11, exits=0)
     assert verdict_in(run.only_bundle()) == "terminated_by_parent"
     assert oomrec.sessions_left() == []
 
 
 def test_a_parent_that_ends_because_of_it(oomrec, recorded, watches, tmp_path):
     """The parent's own bundle names the worker."""
-    script = tmp_path / "fails.py"
-    script.write_text(Path(watches[-1]).read_text() + "    sys.exit(1)\n")
-    run = recorded("run", watches[0], script, "SIGTERM", "--memory-limit=100MB")
-    assert run.exit_code == 1, str(run)
+    script = written(tmp_path / "fails.py", Path(watches[-1]).read_text() + "    sys.exit(1)\n")
+    run = recorded("run", watches[0], script, "SIGTERM", "--memory-limit=100MB", exits=1)
     codes = {verdict_in(bundle) for bundle in run.bundles()}
     assert codes == {"terminated_by_parent", "child_killed"}
     shown = oomrec.json("show")

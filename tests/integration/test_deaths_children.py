@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import written
 from watching import wait_for
 from ways import WAYS
 
@@ -165,8 +166,7 @@ def test_what_a_forked_worker_inherited_has_its_parents_names(
 ):
     program = LARGE + WORK.format(first=first, own='bytearray(b"z") * (5 << 20)')
     words = ["python3", "-c", program, generations]
-    run = preload(*words, env={"OOMREC_MODE": mode})
-    assert run.exit_code == 0, str(run)
+    run = preload(*words, env={"OOMREC_MODE": mode}, exits=0)
     shown = oomrec.json("show", run.only_bundle())
     inherited = {
         python_function(row).partition(".")[0]: row["bytes"]
@@ -197,8 +197,7 @@ def test_a_process_of_multiprocessing(oomrec, recorded, victim, cgroup, method):
 def test_a_worker_of_a_fork_server(oomrec, recorded, victim, cgroup):
     """The fork server reaps the worker, the program only gets a message: no bundle names a parent."""
     words = ["python3", victim("python/process_grows.py"), "forkserver"]
-    run = recorded("recover", *words, preexec_fn=exempt_in(cgroup("128M")))
-    assert run.exit_code == 1
+    run = recorded("recover", *words, preexec_fn=exempt_in(cgroup("128M")), exits=1)
     assert list(by_verdict(run)) == ["cgroup_oom_kill"]
 
 
@@ -206,8 +205,7 @@ def test_a_worker_of_a_fork_server(oomrec, recorded, victim, cgroup):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_worker_of_a_prefork_server(oomrec, recorded, victim, cgroup, way):
     """The sibling that the master ended is not taken for the cause, and is not reported."""
-    run = recorded(way, victim("loses_worker"), preexec_fn=exempt_in(cgroup("96M")))
-    assert run.exit_code == 1
+    run = recorded(way, victim("loses_worker"), preexec_fn=exempt_in(cgroup("96M")), exits=1)
     assert_parent_names_worker(oomrec, run, "grow")
 
 
@@ -240,8 +238,7 @@ def test_a_parent_that_recovers_is_not_reported(recorded, victim, cgroup, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_surrounding_shell_is_not_a_parent_of_workers(recorded, victim, cgroup, way):
     script = f"{victim('grows')} < /dev/zero; exit 3"
-    run = recorded(way, "sh", "-c", script, preexec_fn=cgroup("96M").enter)
-    assert run.exit_code == 3
+    run = recorded(way, "sh", "-c", script, preexec_fn=cgroup("96M").enter, exits=3)
     assert list(by_verdict(run)) == ["cgroup_oom_kill"]
 
 
@@ -280,8 +277,7 @@ def test_a_parent_that_is_killed_by_hand_does_not_die_of_its_worker(oomrec, vict
     process, parent = rested(oomrec, words, preexec_fn=exempt_in(cgroup("96M")))
     time.sleep(2)
     os.kill(parent, number)
-    run = oomrec.finish(process)
-    assert run.exit_code == 128 + number
+    run = oomrec.finish(process, exits=128 + number)
     codes = [oomrec.json("show", bundle)["verdict"]["code"] for bundle in run.bundles()]
     assert sorted(codes) == ["cgroup_oom_kill", "killed_externally"]
 
@@ -342,8 +338,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("way", ["run", "bare"])
 def test_the_end_of_a_healthy_pool_is_not_reported(oomrec, preload, tmp_path, way):
     """The parent ends its workers with SIGTERM."""
-    script = tmp_path / "pool.py"
-    script.write_text(POOL)
+    script = written(tmp_path / "pool.py", POOL)
     words = [sys.executable, script]
     run = oomrec("run", "--", *words) if way == "run" else preload(*words)
     assert run.exit_code == 0, str(run)
@@ -374,8 +369,7 @@ def index():
 def test_small_objects_that_a_forked_worker_inherited(preload, oomrec, generations, first, names):
     """By the parent's lines, as estimates, until the child frees them; the rest of the pool is unnamed."""
     own = "[str(n) * 12 for n in range(100_000)]"  # 10 MiB
-    run = preload("python3", "-c", SMALL + WORK.format(first=first, own=own), generations)
-    assert run.exit_code == 0, str(run)
+    run = preload("python3", "-c", SMALL + WORK.format(first=first, own=own), generations, exits=0)
     shown = oomrec.json("show", "--top", "100000", run.only_bundle())
     rows = [row for row in shown["holders"] if row["space"] == "python"]
     inherited = dict.fromkeys(("load", "index", "work"), 0)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import written
 
 GIB = 1 << 30
 MEMSET = """
@@ -177,8 +178,7 @@ def test_a_call_through_a_null_pointer(recorded, shown, victim):
 
 def test_python_code_that_fills_a_null_pointer(recorded, shown, tmp_path):
     """In a function that was not on the stack when the bundle was written."""
-    script = tmp_path / "fill.py"
-    script.write_text(MEMSET)
+    script = written(tmp_path / "fill.py", MEMSET)
     run = recorded(sys.executable, script)
     died_of(run, signal.SIGSEGV)
     page = shown(run)
@@ -416,8 +416,7 @@ def test_a_crash_of_another_thread(recorded, oomrec, victim):
 
 
 def test_a_signal_from_another_process_is_not_memory(preload, oomrec, victim):
-    process = preload.start(victim("crashes"), "wait")
-    assert process.stdout.readline() == b"ready\n"
+    process = preload.start(victim("crashes"), "wait").once("ready")
     process.send_signal(signal.SIGABRT)
     run = preload.finish(process)
     oomrec("recover")

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import children_cpu_s
+from conftest import children_cpu_s, written
 from consistency import contradictions
 from kernel_log import report_oom_kill
 from watching import IN_FIRST_PID_NAMESPACE
@@ -34,14 +34,8 @@ def started(runner, words, cgroup=None, **options) -> subprocess.Popen:
     """A program that holds 24 MiB, has announced it, and grows on request."""
     if cgroup is not None:
         options["preexec_fn"] = cgroup.enter
-    process = runner.start(*words, stdin=subprocess.PIPE, **options)
-    assert process.stdout.readline() == b"ready\n", process.stderr.read()
+    process = runner.start(*words, stdin=subprocess.PIPE, **options).once("ready")
     return process
-
-
-def child_of(process: subprocess.Popen) -> int:
-    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return int(child)
 
 
 def shown_of(oomrec, run) -> dict:
@@ -97,7 +91,7 @@ def evidence_of(shown: dict) -> str:
 @pytest.mark.needs_cgroup_write
 def test_the_kernel_killed_it_under_run(oomrec, victim, cgroup):
     process = started(oomrec, ["run", "--", victim("grows")], cgroup)
-    pid = child_of(process)
+    pid = process.child()
     run = oomrec.finish(process, input="go on\n")
     assert run.exit_code == 137 and cgroup.kills() == 1
     shown = shown_of(oomrec, run)
@@ -143,9 +137,8 @@ def test_the_kernel_killed_it_in_another_pid_namespace(preload, oomrec, victim, 
 @pytest.mark.needs_cgroup_write
 def test_a_bundle_exists_within_a_second_of_the_kill(oomrec, victim, cgroup):
     process = started(oomrec, ["run", "--", victim("grows")], cgroup)
-    child_of(process)  # it has started
-    process.stdin.write(b"go on\n")
-    process.stdin.flush()
+    process.child()  # it has started
+    process.tell("go on\n")
     before = children_cpu_s()
     run = oomrec.finish(process)
     assert children_cpu_s() - before < 1  # of the launcher, and of the program that it waited for
@@ -188,8 +181,7 @@ def test_an_intermediate_warning_does_not_hide_the_kill(oomrec, preload, victim,
 def test_the_sender_of_the_signal_is_named(oomrec, victim):
     process = started(oomrec, ["run", "--", victim("grows")])
     process.terminate()  # the launcher passes it on
-    run = oomrec.finish(process)
-    assert run.exit_code == 128 + signal.SIGTERM
+    run = oomrec.finish(process, exits=128 + signal.SIGTERM)
     shown = shown_of(oomrec, run)
     assert shown["verdict"]["code"] == "killed_externally"
     assert f"the signal came from process {os.getpid()}" in shown["verdict"]["evidence"]
@@ -207,7 +199,7 @@ def test_the_sender_of_another_signal_is_not_named(oomrec):
     process = started(oomrec, ["run", "--", "python3", "-c", script])
     process.terminate()
     assert process.stdout.readline() == b"got it\n"
-    os.kill(child_of(process), signal.SIGKILL)
+    os.kill(process.child(), signal.SIGKILL)
     shown = shown_of(oomrec, oomrec.finish(process))
     assert shown["outcome"] == "signal 9" and "came from process" not in evidence_of(shown)
 
@@ -238,8 +230,7 @@ def test_the_kernels_log_is_in_the_journal(preload, build_dir, victim, tmp_path)
     process.kill()
     preload.finish(process)
     (session,) = preload.session_dir.glob("**/*.session")
-    journalctl = tmp_path / "journalctl"
-    journalctl.write_text(JOURNALCTL.replace("PID", str(process.pid)))
+    journalctl = written(tmp_path / "journalctl", JOURNALCTL.replace("PID", str(process.pid)))
     journalctl.chmod(0o755)
     script = (
         "mount -t tmpfs none /run && mkdir -p /run/systemd/journal && mount -t tmpfs none /var/log &&"
@@ -257,7 +248,7 @@ def test_a_program_that_exits_was_not_killed(oomrec, victim, tmp_path):
     process = started(
         oomrec, ["run", "--", victim("grows"), "ends"], env={"OOMREC_KERNEL_LOG": log}
     )
-    report_oom_kill(log, child_of(process), "grows")
+    report_oom_kill(log, process.child(), "grows")
     run = oomrec.finish(process, input="go on\n")
     assert run.exit_code == 3 and run.bundles() == []
 
@@ -278,9 +269,7 @@ os.kill(os.getpid(), signal.SIGTERM)
 
 @pytest.mark.parametrize("then", ["keeps", "frees"])
 def test_memory_is_not_ruled_out_near_a_soft_limit_that_refused(oomrec, python, tmp_path, then):
-    script = tmp_path / "refused.py"
-    script.write_text(REFUSED_THEN_ENDED)
-    run = oomrec("run", "--limit", "100M", "--", python(), script, then)
-    assert run.exit_code == 128 + signal.SIGTERM, str(run)
+    script = written(tmp_path / "refused.py", REFUSED_THEN_ENDED)
+    run = oomrec("run", "--limit", "100M", "--", python(), script, then, exits=128 + signal.SIGTERM)
     said = [line for line in run.stderr.splitlines() if "SIGTERM" in line]
     assert ("not for lack of memory" in "".join(said)) == (then == "frees"), str(run)

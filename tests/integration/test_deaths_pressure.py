@@ -75,11 +75,6 @@ def verdict_of(oomrec, run) -> dict:
     return shown["verdict"]
 
 
-def child_of(process: subprocess.Popen) -> int:
-    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return int(child)
-
-
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize(
     "number, code",
@@ -91,7 +86,7 @@ def child_of(process: subprocess.Popen) -> int:
 def test_a_signal_to_a_process_that_thrashes(oomrec, start_thrashing, number, code):
     process = start_thrashing(oomrec, "run", "--")
     time.sleep(1.2)  # two samples from outside
-    os.kill(child_of(process), number)
+    os.kill(process.child(), number)
     verdict = verdict_of(oomrec, oomrec.finish(process))
     assert (verdict["code"], verdict["certainty"]) == (code, "possible"), verdict
     waits = r"it had \d+ major faults in .* s, while its cgroup needed \d+ evicted pages again"
@@ -102,10 +97,9 @@ def test_a_signal_to_a_process_that_thrashes(oomrec, start_thrashing, number, co
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_signal_while_another_cgroup_thrashes(oomrec, plain, victim, start_thrashing, number):
     start_thrashing(plain)
-    process = oomrec.start("run", "--", victim("grows"), stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = oomrec.start("run", "--", victim("grows"), stdin=subprocess.PIPE).once("ready")
     time.sleep(1.2)
-    os.kill(child_of(process), number)
+    os.kill(process.child(), number)
     verdict = verdict_of(oomrec, oomrec.finish(process))
     assert verdict["code"] == "killed_externally", verdict
     assert "not for lack of memory" in verdict["summary"]

@@ -4,7 +4,7 @@ Nothing that the recorder observes fails there: the runtime gives up by itself.
 """
 
 import pytest
-from conftest import metadata
+from conftest import metadata, written
 
 NODE_GROWS = "const a = []; for (;;) a.push(new Array(1000).fill(Math.random()).map(String))"
 JAVA = """
@@ -24,8 +24,7 @@ PHP_GROWS = "$a = []; for (;;) $a[] = str_repeat('x', 10000);"
 @pytest.fixture
 def java(tmp_path):
     """java(OPTION…) is the command of a Java program: without words it fills the heap."""
-    source = tmp_path / "Limit.java"
-    source.write_text(JAVA)
+    source = written(tmp_path / "Limit.java", JAVA)
     return lambda *options: ["java", "-Xmx20m", *options, str(source)]
 
 
@@ -35,8 +34,7 @@ def the_verdict(oomrec, run):
 
 @pytest.mark.needs_program("node")
 def test_the_heap_limit_of_v8(oomrec):
-    run = oomrec("run", "--", "node", "--max-old-space-size=40", "-e", NODE_GROWS)
-    assert run.exit_code == 134, str(run)
+    run = oomrec("run", "--", "node", "--max-old-space-size=40", "-e", NODE_GROWS, exits=134)
     verdict = the_verdict(oomrec, run)
     assert (verdict["code"], verdict["certainty"]) == ("runtime_limit", "proven"), str(run)
     assert "node reached V8's heap limit (--max-old-space-size)" in verdict["summary"]
@@ -56,8 +54,7 @@ def test_the_heap_limit_of_v8(oomrec):
     ],
 )
 def test_the_heap_limit_of_the_jvm(oomrec, java, option, exit_code, certainty):
-    run = oomrec("run", "--", *java(option))
-    assert run.exit_code == exit_code, str(run)
+    run = oomrec("run", "--", *java(option), exits=exit_code)
     verdict = the_verdict(oomrec, run)
     assert (verdict["code"], verdict["certainty"]) == ("runtime_limit", certainty), str(run)
     assert "a memory limit of the JVM (-Xmx" in verdict["summary"]
@@ -88,8 +85,7 @@ def test_pypy_is_recorded_without_lines(oomrec, limit, mode):
 
 @pytest.mark.needs_program("php")
 def test_the_memory_limit_of_php(oomrec):
-    run = oomrec("run", "--", "php", "-n", "-d", "memory_limit=8M", "-r", PHP_GROWS)
-    assert run.exit_code == 255, str(run)
+    run = oomrec("run", "--", "php", "-n", "-d", "memory_limit=8M", "-r", PHP_GROWS, exits=255)
     verdict = the_verdict(oomrec, run)
     assert (verdict["code"], verdict["certainty"]) == ("runtime_limit", "proven"), str(run)
     assert "Allowed memory size of 8388608 bytes exhausted" in verdict["evidence"][0]
@@ -126,16 +122,14 @@ def test_the_memory_limit_of_php(oomrec):
     ],
 )
 def test_another_end_of_a_runtime_leaves_nothing(oomrec, command, exit_code):
-    run = oomrec("run", "--", *command)
-    assert run.exit_code == exit_code, str(run)
+    run = oomrec("run", "--", *command, exits=exit_code)
     assert run.bundles() == [], str(run)
 
 
 @pytest.mark.needs_program("java")
 @pytest.mark.parametrize("word, exit_code", [("throw", 1), ("exit", 3)])
 def test_another_end_of_the_jvm_leaves_nothing(oomrec, java, word, exit_code):
-    run = oomrec("run", "--", *java("-XX:+ExitOnOutOfMemoryError"), word)
-    assert run.exit_code == exit_code, str(run)
+    run = oomrec("run", "--", *java("-XX:+ExitOnOutOfMemoryError"), word, exits=exit_code)
     assert run.bundles() == [], str(run)
 
 
@@ -146,8 +140,7 @@ VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_uncaught_memory_error_without_a_failed_request(oomrec, preload, python, version):
-    run = preload(python(version), "-c", "[0] * 2**61")
-    assert run.exit_code == 1, str(run)
+    run = preload(python(version), "-c", "[0] * 2**61", exits=1)
     assert metadata(run.only_bundle())["reason"] == "exception"
     shown = oomrec.json("show", run.only_bundle())
     assert shown["verdict"]["code"] == "exception"
@@ -163,8 +156,7 @@ def test_an_uncaught_memory_error_without_a_failed_request(oomrec, preload, pyth
     ],
 )
 def test_an_uncaught_memory_error_in_disguise(preload, python, script):
-    run = preload(python(), "-c", script)
-    assert run.exit_code == 1, str(run)
+    run = preload(python(), "-c", script, exits=1)
     assert len(run.bundles_for("exception")) == 1, str(run)
 
 
@@ -183,8 +175,7 @@ def test_a_memory_error_of_a_pools_worker(oomrec, preload, python, tmp_path, ver
         "def work(n): bytearray(1 << 46)\nif __name__ == '__main__':\n    "
         + POOLS[pool].replace("\n", "\n    ")
     )
-    run = preload(python(version), script)
-    assert run.exit_code == 1, str(run)
+    run = preload(python(version), script, exits=1)
     (parent,) = run.bundles_for("exception")
     verdict = oomrec.json("show", parent)["verdict"]
     assert verdict["code"] == "exception"
@@ -217,8 +208,7 @@ def test_another_end_of_python_leaves_nothing(preload, python, version, script):
 
 
 def test_a_memory_error_after_a_failed_request_has_one_bundle(preload, python):
-    run = preload(python(), "-c", "bytearray(1 << 46)")
-    assert run.exit_code == 1, str(run)
+    run = preload(python(), "-c", "bytearray(1 << 46)", exits=1)
     assert metadata(run.only_bundle())["reason"] == "allocation_failed"
 
 
@@ -238,8 +228,7 @@ public class Keeps {
 @pytest.mark.parametrize("collector", ["Serial", "Parallel", "G1", "Shenandoah", "Z"])
 def test_the_java_heap_is_one_holder(oomrec, tmp_path, collector):
     """Whichever functions of the collector have committed its parts."""
-    source = tmp_path / "Keeps.java"
-    source.write_text(JAVA_KEEPS)
+    source = written(tmp_path / "Keeps.java", JAVA_KEEPS)
     run = oomrec(
         "run", "--dump-at-exit", "--",
         "java", f"-XX:+Use{collector}GC", "-Xmx200m", str(source),

@@ -158,11 +158,9 @@ def test_a_signal_sent_by_another_process(preload, oomrec, victim):
     """The file system was nearly full, but that did not kill it."""
     process = preload.start(
         victim("shared_memory"), "wait", "/dev/shm", preexec_fn=enter_small_dev_shm
-    )
-    assert process.stdout.readline() == b"ready\n"
+    ).once("ready")
     process.send_signal(signal.SIGBUS)
-    run = preload.finish(process)
-    assert run.exit_code == 128 + signal.SIGBUS
+    run = preload.finish(process, exits=128 + signal.SIGBUS)
     oomrec("recover")
     refused, killed = [oomrec.json("show", bundle) for bundle in run.bundles()]
     assert (refused["verdict"]["code"], refused["outcome"]) == ("request_too_large", "recovered")

@@ -25,8 +25,7 @@ def worker(preload, tmp_path):
     (tmp_path / "holds.py").write_text(HOLDS)
 
     def start(*words) -> subprocess.Popen:
-        process = preload.start(sys.executable, "holds.py", *words)
-        assert process.stdout.readline() == b"held\n"
+        process = preload.start(sys.executable, "holds.py", *words).once("held")
         return process
 
     return start
@@ -67,8 +66,7 @@ def test_told_after_the_bundle(oomrec, worker, reason):
     end(process, signal.SIGKILL)
     (bundle,) = oomrec.json("recover", "--unknown")["bundles"]
     assert oomrec.json("show", bundle)["verdict"]["code"] in ("unknown", "killed_externally")
-    told = oomrec("ended", process.pid, "--by", "Ray", "--reason", reason, "--text", TEXT)
-    assert told.exit_code == 0, str(told)
+    oomrec("ended", process.pid, "--by", "Ray", "--reason", reason, "--text", TEXT, exits=0)
     code = "user_space_oom_kill" if reason == "memory" else "killed_externally"
     verdict = oomrec.json("show", bundle)["verdict"]
     assert (verdict["code"], verdict["certainty"]) == (code, "proven")
@@ -105,8 +103,7 @@ def test_all_dead_processes_of_a_job(oomrec, preload, worker):
     other = worker()
     end(ended, signal.SIGKILL)
     end(other, signal.SIGKILL)
-    told = oomrec("ended", "--session-dir", f"{preload.session_dir}/", "--by", "Slurm")
-    assert told.exit_code == 0, str(told)
+    oomrec("ended", "--session-dir", f"{preload.session_dir}/", "--by", "Slurm", exits=0)
     end(alive, signal.SIGKILL)
     assert recovered(oomrec)["process"]["pid"] == ended.pid
     gone = oomrec("ended", "--session-dir", preload.directory, "--by", "Slurm")

@@ -8,6 +8,7 @@ import json
 import sys
 
 import pytest
+from conftest import written
 
 HOLDS = "held = bytearray(b'x' * (40 << 20))\n"
 
@@ -44,8 +45,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 
 
 def script(tmp_path, text: str, name: str = "job.py") -> str:
-    path = tmp_path / name
-    path.write_text(text)
+    path = written(tmp_path / name, text)
     return str(path)
 
 

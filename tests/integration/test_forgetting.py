@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from conftest import rounds
+from conftest import rounds, written
 from python_programs import package_environment
 from sizes import take_up
 
@@ -250,8 +250,7 @@ def test_a_death_at_any_instant_leaves_whole_stacks(preload, oomrec, victim):
             "OOMREC_FORGET_AT": "100",
             "OOMREC_RECORDING_SIZE": "8M",
         }
-        process = preload.start(victim("ever_new_stacks"), "forever", env=variables)
-        assert process.stdout.readline()
+        process = preload.start(victim("ever_new_stacks"), "forever", env=variables).once()
         time.sleep(chance.random() * 0.03)
         process.send_signal(signal.SIGKILL)
         assert preload.finish(process).exit_code == 128 + signal.SIGKILL
@@ -290,8 +289,7 @@ os.kill(os.getpid(), 9)
 
 
 def test_labels_and_marks_of_a_long_run(oomrec, build_dir, tmp_path):
-    script = tmp_path / "labels_and_marks.py"
-    script.write_text(LABELS_AND_MARKS)
+    script = written(tmp_path / "labels_and_marks.py", LABELS_AND_MARKS)
     run = oomrec("run", "--", sys.executable, script, env=package_environment(build_dir))
     assert run.exit_code == 128 + signal.SIGKILL, str(run)
     shown = show(oomrec, run.only_bundle())

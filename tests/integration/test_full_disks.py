@@ -121,10 +121,8 @@ def crash(oomrec, preload, victim, disk):
 def killed_under_run(oomrec, preload, victim, disk):
     process = oomrec.start(
         "run", "--", victim("grows"), stdin=subprocess.PIPE, preexec_fn=disk.enter
-    )
-    assert process.stdout.readline() == b"ready\n"
-    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(child), signal.SIGKILL)
+    ).once("ready")
+    os.kill(process.child(), signal.SIGKILL)
     run = oomrec.finish(process)
     return run.exit_code, run.stderr
 
@@ -199,11 +197,9 @@ def test_a_directory_removed_while_a_bundle_is_written(preload, victim):
     for _ in range(50):
         process = preload.start(*words, stdin=subprocess.PIPE)
         assert process.stdout.readline().startswith(b"ready")
-        process.stdin.write(b"go on\n")
-        process.stdin.flush()
+        process.tell("go on\n")
         in_the_middle = vanishes_under_writer(process, preload.dump_dir)
-        run = preload.finish(process)
-        assert run.exit_code == 3, run.stderr
+        run = preload.finish(process, exits=3)
         if in_the_middle:
             break
     assert in_the_middle, "the writer was never met at his work"

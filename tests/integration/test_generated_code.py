@@ -2,7 +2,6 @@
 its functions have names."""
 
 import platform
-import subprocess
 import sys
 from pathlib import Path
 
@@ -136,17 +135,10 @@ def test_a_running_process_is_named_by_its_map(oomrec, tmp_path):
         "time.sleep(60)\n"
     )
     (tmp_path / "holds_generated.py").write_text(script)
-    process = oomrec.start(
-        "run", "--", sys.executable, "holds_generated.py", stdout=subprocess.PIPE
-    )
-    try:
-        assert process.stdout.readline() == b"holds\n"
-        shown = oomrec.json("show", "holds_generated.py")
-        map_of(shown).unlink()
-        assert "/srv/held.js:7 hold" in lines(shown["holders"][0])
-    finally:
-        process.terminate()
-        process.wait()
+    oomrec.start("run", "--", sys.executable, "holds_generated.py").once("holds")
+    shown = oomrec.json("show", "holds_generated.py")
+    map_of(shown).unlink()
+    assert "/srv/held.js:7 hold" in lines(shown["holders"][0])
 
 
 NODE = """
@@ -162,8 +154,7 @@ const timer = setInterval(() => { onRequest(i++); if (i == 40) { clearInterval(t
 def test_a_function_of_javascript_holds_its_buffers(oomrec, tmp_path):
     """With --jit-names, whatever has compiled it so far: in one line."""
     (tmp_path / "serves.js").write_text(NODE)
-    run = oomrec("run", "--jit-names", "--", "node", "serves.js")
-    assert run.exit_code == 128 + 9, str(run)
+    run = oomrec("run", "--jit-names", "--", "node", "serves.js", exits=128 + 9)
     shown = oomrec.json("show", run.only_bundle())
     map_of(shown).unlink()
     assert_none_is_cut(shown)

@@ -27,8 +27,7 @@ def look_up(plain, library, victim, fakes):
 
     def run(vendor, way, preloads="", **env):
         env = {"LD_LIBRARY_PATH": fakes, "LD_PRELOAD": preloads or None, **env}
-        run = plain(victim("gpu_lookups"), vendor, way, env=env)
-        assert run.exit_code == 0, str(run)
+        run = plain(victim("gpu_lookups"), vendor, way, env=env, exits=0)
         return as_soname(run.stdout), run
 
     return run

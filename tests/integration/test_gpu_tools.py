@@ -4,6 +4,7 @@
 """
 
 import pytest
+from conftest import written
 from schemas import check
 from watching import Watch, wait_for
 
@@ -52,8 +53,7 @@ def functions(holder: dict) -> list[str]:
 @pytest.fixture
 def two_devices(on_fakes, tmp_path):
     """A program on both devices with a failure on the first, where other processes have memory, too."""
-    script = tmp_path / "train.py"
-    script.write_text(TWO_DEVICES)
+    script = written(tmp_path / "train.py", TWO_DEVICES)
     others = "0:used=950M,pid=1/300M,pid=2;1:used=300M"
     run = on_fakes("run", "--", "python3", script, env={"FAKE_NVML": others})
     assert run.exit_code == 2, str(run)
@@ -105,8 +105,7 @@ def test_the_page_names_the_device_and_its_other_processes(on_fakes, two_devices
 
 
 def test_a_watcher_lists_the_devices_other_processes(on_fakes, preload, tmp_path):
-    script = tmp_path / "train.py"
-    script.write_text(TWO_DEVICES)
+    script = written(tmp_path / "train.py", TWO_DEVICES)
     watch = Watch(on_fakes, FAKE_NVML="0:used=950M,pid=1/300M", MEMORY_PRESSURE_WATCH="/dev/null")
     run = preload("python3", script, env=on_fakes.environment)
     asked = run.only_bundle() / "gpu_processes.json"
@@ -212,8 +211,7 @@ def test_an_invalid_device_limit(on_fakes, value):
 
 
 def test_limits_per_device(on_fakes, tmp_path):
-    script = tmp_path / "train.py"
-    script.write_text(TWO_DEVICES)
+    script = written(tmp_path / "train.py", TWO_DEVICES)
     run = on_fakes("run", "--limit-gpu", "4G,400M@cuda:0,1M@hip:0", "--", "python3", script)
     shown = on_fakes.json("show", run.bundles()[0])
     limits = {row["device"]: row["limit_bytes"] for row in shown["devices"]}

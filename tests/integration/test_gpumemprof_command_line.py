@@ -11,6 +11,7 @@ import re
 import sys
 
 import pytest
+from conftest import written
 from python_programs import package_environment
 
 MIB = 1 << 20
@@ -24,8 +25,7 @@ exit 7
 @pytest.fixture
 def ask(plain, build_dir, tmp_path):
     """ask("tfmemprof", "track", …) is the run, with our script as the command."""
-    command = tmp_path / "oomrec"
-    command.write_text(ECHO % (8000 * MIB))
+    command = written(tmp_path / "oomrec", ECHO % (8000 * MIB))
     command.chmod(0o755)
     environment = {**package_environment(build_dir), "OOMREC_COMMAND": str(command)}
 

@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from conftest import SOURCE
+from conftest import SOURCE, written
 from oomrec import gpumemprof, tfmemprof
 from oomrec.gpumemprof import CPUMemoryProfiler
 
@@ -277,8 +277,7 @@ def mypy(tmp_path_factory):
     directory = tmp_path_factory.mktemp("typed")
 
     def check(text: str) -> list[str]:
-        program = directory / "program.py"
-        program.write_text(text)
+        written(directory / "program.py", text)
         run = subprocess.run(
             [
                 sys.executable,

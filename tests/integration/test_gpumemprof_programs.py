@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import telemetry
-from conftest import SOURCE, metadata
+from conftest import SOURCE, metadata, written
 from oomrec.gpumemprof import load_telemetry_events
 from python_programs import package_environment
 
@@ -68,8 +68,7 @@ def program(tmp_path, build_dir, fake_gpu):
         text = (PROGRAMS / f"{name}.py").read_text()
         changed = with_import_changed(text)
         assert changed != text or name == "analyze"
-        script = tmp_path / f"{name}.py"
-        script.write_text(changed)
+        script = written(tmp_path / f"{name}.py", changed)
         environment = {**package_environment(build_dir), **fake_gpu, "FAKE_GPU_BYTES": "256M"}
         ended = runner(*before, sys.executable, script, *args, env={**environment, **(env or {})})
         assert ended.exit_code == 0, str(ended)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import metadata
+from conftest import metadata, written
 from oomrec.gpumemprof._bundle import add_events, add_system
 from python_programs import package_environment, programs
 from schemas import check
@@ -487,8 +487,7 @@ def test_events_of_a_bundle_without_events(tmp_path, text):
 
 def test_the_environment_describes_the_system(tmp_path):
     bundle = bundle_with(tmp_path, RECORDED)
-    environment = bundle / "environment.json"
-    environment.write_text('{\n  "pid": 7,\n  "argv": ["}"]\n}\n')
+    environment = written(bundle / "environment.json", '{\n  "pid": 7,\n  "argv": ["}"]\n}\n')
     assert add_system(str(bundle), {"platform": "Linux"})
     assert json.loads(environment.read_text()) == {
         "pid": 7, "argv": ["}"], "system": {"platform": "Linux"},

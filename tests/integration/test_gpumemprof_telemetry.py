@@ -14,7 +14,7 @@ from collections import UserDict
 
 import pytest
 import telemetry as rules
-from conftest import clean_environment
+from conftest import clean_environment, written
 from oomrec.errors import ConfigurationError
 from oomrec.gpumemprof.telemetry import (
     TelemetryEventV2,
@@ -385,14 +385,12 @@ def test_an_unknown_format_is_rejected_before_a_file_is_created(tmp_path):
     ids=["array", "one", "under a key", "lines"],
 )
 def test_json_files(tmp_path, text, count):
-    path = tmp_path / "events.json"
-    path.write_text(text)
+    path = written(tmp_path / "events.json", text)
     assert len(load_telemetry_events(path)) == count
 
 
 def test_a_custom_key(tmp_path):
-    path = tmp_path / "events.json"
-    path.write_text(json.dumps({"samples": [VALID]}))
+    path = written(tmp_path / "events.json", json.dumps({"samples": [VALID]}))
     assert len(load_telemetry_events(path, events_key="samples")) == 1
     with pytest.raises(ValueError, match="'other'"):
         load_telemetry_events(path, events_key="other")
@@ -428,8 +426,7 @@ def test_csv_by_version_1_and_by_other_writers(tmp_path):
     ],
 )  # fmt: skip
 def test_an_invalid_file_is_explained(tmp_path, name, text, words):
-    path = tmp_path / name
-    path.write_text(text)
+    path = written(tmp_path / name, text)
     with pytest.raises(ValueError, match=words):
         load_telemetry_events(path)
 
@@ -445,8 +442,7 @@ def test_text_is_guarded_against_spreadsheet_formulas(tmp_path, context):
 
 
 def test_a_truncated_last_line_is_reported(tmp_path):
-    path = tmp_path / "events.jsonl"
-    path.write_text(f"{json.dumps(VALID)}\n{json.dumps(VALID)[:99]}")
+    path = written(tmp_path / "events.jsonl", f"{json.dumps(VALID)}\n{json.dumps(VALID)[:99]}")
     with pytest.warns(UserWarning, match="events.jsonl: the last line is cut off"):
         assert len(load_telemetry_events(path)) == 1
 

@@ -28,8 +28,7 @@ def test_a_clean_end_leaves_nothing(preload, victim, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_failure_is_recorded_with_its_outcome(oomrec, preload, victim, way):
     """Five failures on five stacks at once: the first has a bundle, which counts the others."""
-    run = preload(victim("ends"), way, 5)
-    assert run.exit_code == 7
+    run = preload(victim("ends"), way, 5, exits=7)
     shown = oomrec.json("show", run.only_bundle())
     assert shown["request"]["size"] == TOO_MUCH + 1001 and shown["outcome"] == "exited 7"
     assert shown["request"]["aftershocks"]["count"] == 4
@@ -50,8 +49,7 @@ def test_a_failed_exec_keeps_the_session(oomrec, preload, victim):
 
 def test_an_exec_is_not_a_death(oomrec, preload, victim):
     """Only the image after the exec was killed, although both have the same pid."""
-    run = preload(victim("ends"), "exec_killed")
-    assert run.exit_code == 128 + signal.SIGKILL
+    run = preload(victim("ends"), "exec_killed", exits=128 + signal.SIGKILL)
     [session] = sessions(preload)  # the first image's session is removed when the second starts
     assert f"-{run.pid}-" in session.name
     found = oomrec.json("recover", "--unknown")["bundles"]  # also of other tests' programs

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import SOURCE
+from conftest import SOURCE, written
 from hostile_files import TELEMETRY, run_bounded
 from oomrec._impl import oom_children
 from oomrec._impl.foreign_files import open_in, read_in, replaced_in
@@ -91,8 +91,7 @@ def test_what_is_no_file_is_not_waited_for(load, tmp_path):
 def test_files_of_a_bundle_lie_in_it(tmp_path, kind):
     bundle = tmp_path / "bundle"
     bundle.mkdir()
-    outside = tmp_path / "outside"
-    outside.write_text('{"ppid": 1}')
+    outside = written(tmp_path / "outside", '{"ppid": 1}')
     file = bundle / "environment.json"
     if kind == "fifo":
         os.mkfifo(file)

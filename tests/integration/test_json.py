@@ -54,17 +54,13 @@ def bundle(oomrec, tmp_path):
 @pytest.fixture
 def pid(oomrec, bundle):
     """The pid of a live recorded process."""
-    program = oomrec.start("run", "--", "python3", "leak.py", 2)
-    assert program.stdout.readline() == b"held\n"
-    children = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
-    return children[0]
+    return oomrec.start("run", "--", "python3", "leak.py", 2).once("held").child()
 
 
 @pytest.fixture
 def unrecorded(plain, bundle):
     """The pid of a live process without the recorder."""
-    program = plain.start("python3", "leak.py", 1)
-    assert program.stdout.readline() == b"held\n"
+    program = plain.start("python3", "leak.py", 1).once("held")
     yield program.pid
     plain.end_all()
 

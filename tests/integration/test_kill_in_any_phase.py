@@ -14,6 +14,7 @@ from collections import Counter
 
 import pytest
 from conftest import rounds
+from watching import wait_for
 
 CHUNKS = [
     *[("c", seed, rounds(25, 95)) for seed in range(rounds(3, 8))],
@@ -36,10 +37,7 @@ def killed_in(phase, within_s, preload, words, page, chance):
     begun = time.monotonic()
     # On a busy machine its start would be over before it is seen to have begun.
     process = preload.start(*words, preexec_fn=lambda: os.nice(10))
-    deadline = time.monotonic() + 30
-    while page[0] < phase and process.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.0002)
+    wait_for(lambda: not (page[0] < phase and process.poll() is None), 30)
     time.sleep(chance.random() * within_s)
     if process.poll() is None:
         kill = chance.choice([os.kill, os.killpg])

@@ -28,8 +28,7 @@ def opened(oomrec, plain, victim):
 
     def opened(way, plugin, program=None, **env):
         args = [program or victim("opens_plugin"), way, plugin if program else victim(plugin)]
-        without = plain(*args, env=env)
-        assert without.exit_code == 0, str(without)
+        without = plain(*args, env=env, exits=0)
         run = oomrec("run", "--mode", "exact", "--dump-at-exit", "--", *args, env=env)
         assert (run.stdout, run.exit_code) == (without.stdout, 0), str(run)
         (bundle,) = run.bundles_for("request")
@@ -153,8 +152,7 @@ def test_a_linked_allocator_is_named_with_its_share(oomrec, preload, victim):
     (note,) = linked_allocator_notes(oomrec.json("show", run.only_bundle()))
     assert note.startswith("linked_allocator has jemalloc linked in: single blocks of it"), note
     assert "40.0 MiB (100.0 %)" in note
-    process = preload.start(victim("linked_allocator"), "stay")
-    assert process.stdout.readline() == b"ready\n"
+    process = preload.start(victim("linked_allocator"), "stay").once("ready")
     document = oomrec.json("info", process.pid)
     check("info_process", document)
     assert [

@@ -78,16 +78,14 @@ def watched(preload, oomrec):
 
 
 def started(preload, watching, command, **env) -> subprocess.Popen:
-    process = preload.start(*command, stdin=subprocess.PIPE, env=env)
-    assert process.stdout.readline() == b"ready\n"
+    process = preload.start(*command, stdin=subprocess.PIPE, env=env).once("ready")
     wait_for(lambda: watching.sees(process.pid))
     return process
 
 
 def test_a_run_that_ends_well_leaves_its_need(oomrec):
     env = {**ALL, "OTEL_SERVICE_NAME": "shop"}
-    run = oomrec("run", "--", *words(), env=env)
-    assert run.exit_code == 0, str(run)
+    oomrec("run", "--", *words(), env=env, exits=0)
     (row,) = lives_in(oomrec.dump_dir)
     check_life(row)
     assert row["service"] == "shop" and row["program"].startswith("python3")
@@ -126,8 +124,7 @@ def test_a_killed_one_leaves_a_bundle_and_no_life(oomrec, preload, watched):
 def test_workers_of_a_run_have_rows_of_their_own(oomrec, tmp_path):
     (tmp_path / "lives.py").write_text(LIVES)
     start = "import subprocess, sys; sys.exit(max(p.wait() for p in [subprocess.Popen([sys.executable, '-S', 'lives.py', m, 'run', '0']) for m in ('40', '80')]))"
-    run = oomrec("run", "--", "python3", "-S", "-c", start, env=ALL)
-    assert run.exit_code == 0, str(run)
+    oomrec("run", "--", "python3", "-S", "-c", start, env=ALL, exits=0)
     needs = sorted(row["need_bytes"] // MIB for row in lives_in(oomrec.dump_dir))
     assert len(needs) == 2 and needs[1] >= 80 > needs[0] >= 40, needs  # the parent is small
 
@@ -148,8 +145,7 @@ def test_a_watch_sees_the_end_of_a_process_without_our_hooks(oomrec, preload, wa
 def test_who_is_chosen_depends_on_the_id_alone(oomrec, preload, watched):
     """Two observers choose the same, and their rows are one."""
     watching = watched(OOMREC_LIFE_ROWS="0.999999999")
-    run = oomrec("run", "--", *words(), env={"OOMREC_LIFE_ROWS": "0.999999999"})
-    assert run.exit_code == 0
+    oomrec("run", "--", *words(), env={"OOMREC_LIFE_ROWS": "0.999999999"}, exits=0)
     assert watching.stop().exit_code == 0
     (row,) = lives_in(oomrec.dump_dir)
     assert row["life_weight"] == 1 and row["kind"] == "life"
@@ -158,8 +154,7 @@ def test_who_is_chosen_depends_on_the_id_alone(oomrec, preload, watched):
 
 
 def test_a_dump_at_exit_is_a_life_already(oomrec):
-    run = oomrec("run", "--dump-at-exit", "--", *words(), env=ALL)
-    assert run.exit_code == 0, str(run)
+    oomrec("run", "--dump-at-exit", "--", *words(), env=ALL, exits=0)
     (row,) = oomrec("export", "--format", "row", oomrec.dump_dir).stdout.splitlines()
     assert json.loads(row)["kind"] == "life" and lives_in(oomrec.dump_dir) == []
 
@@ -188,8 +183,7 @@ def test_recover_ships_what_a_run_has_left(oomrec, tmp_path):
     store = tmp_path / "store"
     assert oomrec("run", "--", *words(), env=ALL).exit_code == 0
     (row,) = lives_in(oomrec.dump_dir)
-    run = oomrec("recover", "--quiet", "--ship", f"file://{store}")
-    assert run.exit_code == 0, str(run)
+    oomrec("recover", "--quiet", "--ship", f"file://{store}", exits=0)
     assert list(rows(store).values()) == [row] and lives_in(oomrec.dump_dir) == []
 
 

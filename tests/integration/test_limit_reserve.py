@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import metadata, rounds
+from conftest import metadata, rounds, written
 from pythons import PYTHON_VERSIONS
 
 MIB = 1 << 20
@@ -25,8 +25,7 @@ fill()
 
 @pytest.fixture
 def grows(tmp_path):
-    script = tmp_path / "grows.py"
-    script.write_text(GROWS)
+    script = written(tmp_path / "grows.py", GROWS)
     return script
 
 

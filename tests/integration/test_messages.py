@@ -108,8 +108,7 @@ def test_requests_that_no_machine_could_serve_get_one_line(oomrec, preload, pyth
 
 @pytest.mark.parametrize("size", ["1 << 62", "100 << 40"])
 def test_such_a_request_that_ends_the_program_is_its_end(oomrec, preload, python, size):
-    run = preload(python(), "-c", f"kept = b'x' * (200 << 20)\nbytearray({size})")
-    assert run.exit_code == 1
+    run = preload(python(), "-c", f"kept = b'x' * (200 << 20)\nbytearray({size})", exits=1)
     assert len(lines_with(run, "oomrec: bundle " if "40" in size else "; bundle ")) == 1
     shown = oomrec.json("show", run.only_bundle())
     assert (shown["verdict"]["code"], shown["outcome"]) == ("request_too_large", "exited 1")

@@ -29,8 +29,7 @@ def started(preload, victim):
     """A process that holds 20 MiB, after four failures unless `way` is `never`."""
 
     def start(way="never", **env):
-        process = preload.start(victim("dies"), way, stdin=subprocess.PIPE, env=env)
-        assert process.stdout.readline() == b"ready\n"
+        process = preload.start(victim("dies"), way, stdin=subprocess.PIPE, env=env).once("ready")
         return process
 
     return start

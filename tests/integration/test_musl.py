@@ -91,8 +91,7 @@ def test_a_recorded_program_starts_it_without_the_library(preload, oomrec, progr
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_track_watches_it(oomrec, plain, tmp_path, program, kind):
-    process = plain.start(program(kind), "wait", stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = plain.start(program(kind), "wait", stdin=subprocess.PIPE).once("ready")
     file = tmp_path / "events.json"
     track = oomrec.start("track", "--interval", "1", "--output", file, process.pid)
 
@@ -102,9 +101,7 @@ def test_track_watches_it(oomrec, plain, tmp_path, program, kind):
         return [row for row in rows if row["event_type"] == kind_of_event]
 
     wait_for(lambda: events("start"), 20)
-    process.stdin.write(b"120\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == b"did\n"
+    process.tell("120\n").once("did")
     wait_for(lambda: events("warning"), 20)
     process.stdin.close()
     process.wait(timeout=20)
@@ -114,12 +111,9 @@ def test_track_watches_it(oomrec, plain, tmp_path, program, kind):
 
 
 def test_attach_names_musl_and_what_works(oomrec, plain, program):
-    process = plain.start(program("dynamic"), "wait", stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = plain.start(program("dynamic"), "wait", stdin=subprocess.PIPE).once("ready")
 
-    run = oomrec("attach", process.pid)
-
-    assert run.exit_code == 2, str(run)
+    run = oomrec("attach", process.pid, exits=2)
     assert "uses musl, whose functions oomrec does not observe" in run.stderr
     assert "oomrec track" in run.stderr
     os.kill(process.pid, signal.SIGKILL)

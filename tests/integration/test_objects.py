@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import SOURCE
+from conftest import SOURCE, written
 from report_page import Page
 from schemas import check
 
@@ -126,8 +126,7 @@ def test_at_most_50_ms(plain, containers):
 
     The search has 95 % of the budget; making the text depends on the processor.
     """
-    run = plain("python3", "-c", IN_TIME, str(containers), env=PACKAGE)
-    assert run.exit_code == 0, str(run)
+    run = plain("python3", "-c", IN_TIME, str(containers), env=PACKAGE, exits=0)
     took, complete, name = run.stdout.split()
     assert float(took) < 0.06 and name == "held[0]"
     if containers > 1000:
@@ -156,8 +155,7 @@ except MemoryError:
 
 @pytest.mark.needs_numpy
 def test_objects_of_a_bundle_with_the_stacks_that_made_them(oomrec, preload, tmp_path):
-    script = tmp_path / "trains.py"
-    script.write_text(IN_A_BUNDLE)
+    script = written(tmp_path / "trains.py", IN_A_BUNDLE)
     run = preload("python3", script, env={**PACKAGE, "OOMREC_LIMIT": "1G"})
     bundle = run.only_bundle()
     stored = json.loads((bundle / "objects.json").read_text())
@@ -200,8 +198,7 @@ print("nothing" if found is None else (len(found["objects"]), found["complete"])
 
 @pytest.mark.needs_numpy
 def test_partial_results_without_memory(plain):
-    run = plain("python3", "-c", IN_NEED, env=PACKAGE)
-    assert run.exit_code == 0, str(run)
+    run = plain("python3", "-c", IN_NEED, env=PACKAGE, exits=0)
     said = run.stdout.strip()
     assert said in ("nothing", "(10, True)") or said.endswith(", False)"), said
 

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import written
 
 SOURCE = Path(__file__).resolve().parents[2]
 UNIT = SOURCE / "debian" / "oomrec-watch@.service"
@@ -98,8 +99,7 @@ def test_the_scripts_ask_for_packages_of_this_machine(tmp_path, rows, is_install
     """After a cross build, dpkg lists a library once for each architecture."""
     (other,) = set(ARCHITECTURES) - {OWN}
     listed = "\n".join(row.format(own=OWN, other=other) for row in rows)
-    dpkg_query = tmp_path / "dpkg-query"
-    dpkg_query.write_text(f"#!/bin/sh\ncat <<END\n{listed}\nEND\n")
+    dpkg_query = written(tmp_path / "dpkg-query", f"#!/bin/sh\ncat <<END\n{listed}\nEND\n")
     dpkg_query.chmod(0o755)
     ask = f"PATH={tmp_path}:$PATH; . scripts/common.sh; is_installed libdw-dev"
 

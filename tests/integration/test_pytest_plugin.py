@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import SOURCE
+from conftest import SOURCE, written
 
 BUILD = Path(os.environ.get("OOMREC_TEST_BUILD", SOURCE / "build")).resolve()
 TIMEOUT_S = 120
@@ -458,8 +458,7 @@ def test_an_unsuitable_library_path_gets_advice(project, folder):
 
 
 def test_a_library_that_fails_to_load_is_tried_once(project):
-    library = project.directory / "liboomrec.so"
-    library.write_text("no library")
+    library = written(project.directory / "liboomrec.so", "no library")
     project.environment["OOMREC_LIBRARY"] = str(library)
     project.write(test_limits=LIMITS)
     run = project.run("-k", "within or without")

@@ -281,8 +281,7 @@ LABELLED = """
 
 
 def test_labels_apply_where_the_body_runs(recorded, oomrec):
-    run = recorded(LABELLED)
-    assert run.exit_code == 0, str(run)
+    run = recorded(LABELLED, exits=0)
     shown = oomrec.json("show", run.only_bundle())
     expected = {
         3: "[generator]", 4: "[generator]", 5: "[generator]", 6: "[task]", 7: "[task]",

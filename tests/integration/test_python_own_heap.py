@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from conftest import metadata
+from conftest import metadata, written
 from pythons import FREE_THREADED_VERSIONS
 
 HEAP = "[Python's heap: free, or lost to rounding]"
@@ -73,8 +73,7 @@ def bytes_in(rows: list[dict], function: str, space: str) -> int:
 @pytest.fixture
 def hoard(oomrec, preload, plain, interpreter, environment, tmp_path):
     """hoard(VARIABLE=…) is the bundle of a recorded run, whose output is that of an unrecorded one."""
-    script = tmp_path / "hoard.py"
-    script.write_text(HOARD)
+    script = written(tmp_path / "hoard.py", HOARD)
 
     def run(**variables):
         alone = plain(interpreter, script, env=environment)
@@ -108,8 +107,7 @@ def test_objects_are_on_their_lines(hoard, version, mode):
 @free_threaded
 def test_each_object_is_a_block_of_the_heap(oomrec, plain, interpreter, version, tmp_path):
     """--python-objects asks other interpreters to use malloc, and this one would end if it were asked."""
-    script = tmp_path / "hoard.py"
-    script.write_text(HOARD)
+    script = written(tmp_path / "hoard.py", HOARD)
     floats, texts = sizes(version)
     asked = plain(interpreter, "-c", "1", env={"PYTHONMALLOC": "malloc"})
     assert asked.exit_code == 1 and "unknown allocator" in asked.stderr  # the control
@@ -148,8 +146,7 @@ def test_a_limit_holds(oomrec, interpreter, environment, tmp_path, piece):
 @own_heap
 def test_a_limit_of_the_system(oomrec, preload, interpreter, environment, tmp_path):
     """The heap's reservation of a GiB is refused, which it handles; an object later is not."""
-    grow = tmp_path / "grow.py"
-    grow.write_text("kept = []\nwhile True:\n    kept.append(bytes(3000))\n")
+    grow = written(tmp_path / "grow.py", "kept = []\nwhile True:\n    kept.append(bytes(3000))\n")
     limited = ["bash", "-c", 'ulimit -v 600000; exec "$@"', "bash", interpreter]
     run = preload(*limited, "-c", "print(1)", env=environment)
     assert (run.exit_code, run.stdout, run.stderr) == (0, "1\n", ""), str(run)

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from conftest import SOURCE, metadata
+from conftest import SOURCE, metadata, written
 from schemas import check
 
 PACKAGE = {"PYTHONPATH": SOURCE / "tools" / "python"}
@@ -19,8 +19,7 @@ def attached(preload, victim):
 
     def run(how: str) -> tuple:
         words = ["python3", victim("python/attaches_torch.py"), how]
-        done = preload(*words, env={**PACKAGE, "OOMREC_LIMIT": "1G"})
-        assert done.exit_code == 0, str(done)
+        done = preload(*words, env={**PACKAGE, "OOMREC_LIMIT": "1G"}, exits=0)
         return json.loads(done.stdout), done
 
     return run
@@ -134,10 +133,8 @@ if __name__ == "__main__":
 @pytest.mark.needs_torch
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.full)])
 def test_data_loader_workers_are_labelled(oomrec, preload, tmp_path, method):
-    script = tmp_path / "loads.py"
-    script.write_text(WORKERS)
-    run = preload("python3", script, method, env=PACKAGE)
-    assert run.exit_code == 0, str(run)
+    script = written(tmp_path / "loads.py", WORKERS)
+    run = preload("python3", script, method, env=PACKAGE, exits=0)
     for number in range(2):
         shown = oomrec.json("show", run.bundle_at(f"in worker {number}"))
         block = next(row for row in shown["holders"] if 3_000_000 < row["bytes"] < 3_009_000)

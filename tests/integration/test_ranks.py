@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import written
 from schemas import check
 
 MIB = 1 << 20
@@ -30,8 +31,7 @@ time.sleep(60)
 
 
 def script(directory: Path, ranks: int) -> str:
-    path = directory / "train.py"
-    path.write_text(TRAIN.replace("RANKS", str(ranks)))
+    path = written(directory / "train.py", TRAIN.replace("RANKS", str(ranks)))
     return str(path)
 
 
@@ -89,9 +89,8 @@ time.sleep(60)
         *("--master-port", str(20000 + os.getpid() % 20000), "train.py"),
         env={"OMP_NUM_THREADS": "1"},
         timeout=120,
+        exits=1,
     )
-
-    assert run.exit_code == 1, str(run)
     rows = assert_one_ran_out(oomrec, run, 4, "soft_limit")
     assert [row["local_rank"] for _, row in sorted(rows.items())] == [0, 1, 2, 3]
     page = oomrec("show", run.dump_dir).stdout

@@ -162,8 +162,7 @@ def test_redaction_of_a_recording_alone(oomrec, preload, tmp_path):
     preload("python3", "-c", "import os\nkept = bytearray(40 << 20)\nos.kill(os.getpid(), 9)",
             env={"OOMREC_MODE": "exact"})  # fmt: skip
     (session,) = preload.session_dir.rglob("*.session")
-    run = oomrec("redact", session, "-o", "redacted")
-    assert run.exit_code == 0, str(run)
+    oomrec("redact", session, "-o", "redacted", exits=0)
     before, after = oomrec.json("show", session), oomrec.json("show", tmp_path / "redacted")
     for key in ("outcome", "verdict", "spaces", "request"):
         assert after[key] == before[key], key

@@ -7,13 +7,13 @@ import io
 import json
 import pickle
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import protobuf
 import pytest
 import report_page
+from conftest import written
 from schemas import check
 
 MIB = 1 << 20
@@ -125,9 +125,7 @@ def test_each_function_has_what_it_touched_of_a_reservation(oomrec, victim, cgro
 @pytest.mark.parametrize("how", HOW)
 def test_each_function_has_what_it_touched_while_it_lives(oomrec, victim, how, mode):
     process = oomrec.start("run", "--mode", mode, "--", victim("reserved"), how, "64", stdin=-1)
-    assert process.stdout.readline() == b"grown\n"
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-    check_growers(oomrec.json("show", int(children)), 64)
+    check_growers(oomrec.json("show", process.once("grown").child()), 64)
 
 
 def test_a_reservation_that_is_made_writable_at_once(killed, oomrec, victim):
@@ -235,8 +233,7 @@ def test_killed_before_it_looked_what_it_had_touched_stays(killed):
 @pytest.mark.parametrize("what, before", [("at_once", 0), ("all_at_once", 40)])
 def test_paused_at_the_limit_before_it_looked(oomrec, victim, what, before):
     """The launcher looks, although the program never has."""
-    run = oomrec("run", "--cgroup", LIMIT, "--", victim("residency"), what)
-    assert run.exit_code == 128 + 9, str(run)
+    run = oomrec("run", "--cgroup", LIMIT, "--", victim("residency"), what, exits=128 + 9)
     for reason in ("near_limit", "killed"):
         (bundle,) = run.bundles_for(reason)
         shown = oomrec.json("show", bundle)
@@ -275,19 +272,12 @@ def test_small_blocks_of_another_allocator_have_holders(grown, oomrec, allocator
 @pytest.fixture
 def grown(oomrec, victim):
     """The victim in the background, once it has grown to 40 MiB."""
-    processes = []
 
-    def start(what: str, *options: str, env: dict | None = None):
+    def start(what: str, *options: str, env: dict | None = None) -> int:
         arguments = "run", *options, "--", victim("residency"), what, "40"
-        process = oomrec.start(*arguments, env=env, stdout=subprocess.PIPE)
-        processes.append(process)
-        assert process.stdout.readline() == b"grown\n"
-        return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0]
+        return oomrec.start(*arguments, env=env).once("grown").child()
 
-    yield start
-    for process in processes:
-        process.terminate()
-        process.wait()
+    return start
 
 
 def test_a_living_process_is_ranked_by_what_is_resident(oomrec, grown):
@@ -323,8 +313,7 @@ def test_a_dump_ranks_as_show_does_of_the_process(oomrec, grown, options):
 def test_a_report_has_what_is_resident(oomrec, grown, tmp_path):
     """Of each holder, by which they are ranked as in show, and of what all of it consists."""
     pid = grown("untouched")
-    run = oomrec("report", "-o", tmp_path / "page.html", pid)
-    assert run.exit_code == 0, str(run)
+    oomrec("report", "-o", tmp_path / "page.html", pid, exits=0)
     page = report_page.Page((tmp_path / "page.html").read_text())
     check("report", page.json)
     assert page.json["meta"]["weight"] == "resident"
@@ -387,15 +376,9 @@ time.sleep(60)
 def test_openblas_is_not_the_largest_holder(oomrec, tmp_path):
     """It maps 32 MiB for each thread, and touches none of it."""
     pytest.importorskip("numpy")
-    script = tmp_path / "holds_ones.py"
-    script.write_text(NUMPY)
-    process = oomrec.start("run", "--", sys.executable, str(script), stdout=subprocess.PIPE)
-    try:
-        assert process.stdout.readline() == b"idle\n"
-        shown = oomrec.json("show", "holds_ones.py")
-    finally:
-        process.terminate()
-        process.wait()
+    script = written(tmp_path / "holds_ones.py", NUMPY)
+    oomrec.start("run", "--", sys.executable, script).once("idle")
+    shown = oomrec.json("show", "holds_ones.py")
     largest = shown["holders"][0]
     assert any(frame["line"] == 3 for frame in largest["stack"]), largest
     assert largest["resident_bytes"] == pytest.approx(40_000_000, rel=0.05)
@@ -508,11 +491,7 @@ def grows(oomrec, tmp_path):
     def start(script: str, *options: str, env: dict | None = None) -> int:
         (tmp_path / "grows.py").write_text(script)
         process = oomrec.start("run", *options, "--", sys.executable, "grows.py", stdin=-1, env=env)
-        assert process.stdout.readline() == b"mapped\n"
-        process.stdin.write(b"\n")
-        process.stdin.flush()
-        assert process.stdout.readline() == b"read\n"
-        return int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
+        return process.once("mapped").tell("\n").once("read").child()
 
     return start
 
@@ -623,8 +602,7 @@ def test_exports_have_what_was_written_of_files(oomrec, grows, script):
             words = ["--format", format, "-o", oomrec.directory / "exported"]
             if format == "folded":
                 words += ["--at", "end"]
-            run = oomrec("export", *words, source)
-            assert run.exit_code == 0, str(run)
+            oomrec("export", *words, source, exits=0)
             return (oomrec.directory / "exported").read_bytes()
 
         for format in ("folded", "speedscope", "json", "csv", "pprof", "perfetto", "memory_viz"):
@@ -642,15 +620,10 @@ def test_clean_pages_of_a_file_are_not_held(oomrec, tmp_path, on_disk):
         "print(sum(data[::4096]), flush=True)\n"
         "time.sleep(60)\n"
     )
-    process = oomrec.start("run", "--", sys.executable, "reads.py", stdout=subprocess.PIPE)
-    try:
-        assert process.stdout.readline() == b"0\n"
-        shown = oomrec.json("show", "reads.py")
-        leaks = oomrec("leaks", "reads.py").stdout
-        top = oomrec("top", "--once", "reads.py").stdout
-    finally:
-        process.terminate()
-        process.wait()
+    oomrec.start("run", "--", sys.executable, "reads.py").once("0")
+    shown = oomrec.json("show", "reads.py")
+    leaks = oomrec("leaks", "reads.py").stdout
+    top = oomrec("top", "--once", "reads.py").stdout
     assert sum(holder["resident_bytes"] for holder in shown["holders"]) < 32 * MIB
     assert shown["resident_memory"]["kinds"]["file_pages"] >= 64 * MIB
     assert "are pages of files, which the kernel takes back" in " ".join(leaks.split())

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from conftest import written
 
 MODES = ["sampled", "exact", "off"]
 PAGE = """<html><body><p id="result"></p><canvas id="canvas"></canvas><script>
@@ -67,8 +68,7 @@ class SandboxesOf:
 
 
 def command_of_chromium(account) -> list:
-    page = account.users.scratch / "page.html"
-    page.write_text(PAGE)
+    page = written(account.users.scratch / "page.html", PAGE)
     page.chmod(0o644)
     return ["chromium", "--headless", "--disable-gpu", "--dump-dom", f"file://{page}"]
 

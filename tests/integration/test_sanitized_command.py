@@ -117,8 +117,7 @@ def test_every_help_page_and_wrong_option(sanitized):
 
 def test_a_watched_kill(sanitized, preload, victim):
     watching = Watch(sanitized)
-    process = preload.start(victim("dies"), "never")
-    assert process.stdout.readline() == b"ready\n"
+    process = preload.start(victim("dies"), "never").once("ready")
     wait_for(lambda: watching.sees(process.pid))
     process.kill()
     process.wait()

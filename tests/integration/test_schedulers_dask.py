@@ -16,8 +16,7 @@ def cluster(plain, victim, build_dir):
     def run(way, count=1):
         script = victim("python/dask_plugin.py")
         options = {"env": package_environment(build_dir), "timeout": 600}
-        done = plain(sys.executable, script, way, count, **options)
-        assert done.exit_code == 0, str(done)
+        done = plain(sys.executable, script, way, count, **options, exits=0)
         return done
 
     return run

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_lines import reading_lines
+from conftest import written
 from watching import Watch, wait_for
 
 # Each contains `hunter` where the secret is.
@@ -42,8 +43,7 @@ def check_files(*directories: Path):
 
 @pytest.fixture
 def holds(tmp_path):
-    script = tmp_path / "holds.py"
-    script.write_text(HOLDS)
+    script = written(tmp_path / "holds.py", HOLDS)
     return script
 
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import written
 from other_users import KILLED, MEMORY
 from watching import wait_for
 
@@ -389,8 +390,7 @@ with open(bundle + "/manifest.json", "w") as file:
 
 def test_a_watch_neither_believes_nor_completes_bundles_of_others(users, shared, build_dir):
     """It adds the GPUs' processes to new bundles: through a link, root could write anywhere."""
-    precious = users.scratch / "precious"
-    precious.write_text("kept")
+    precious = written(users.scratch / "precious", "kept")
     environment = {
         **users_environment(users.victim),
         "LD_LIBRARY_PATH": str(build_dir / "tests" / "fake_gpu"),
@@ -518,8 +518,7 @@ def test_a_textfile_is_never_one_that_another_user_prepared(users, kind):
     directory = users.scratch / "textfile"
     directory.mkdir()
     directory.chmod(0o777)
-    precious = users.scratch / "precious"
-    precious.write_text("kept")
+    precious = written(users.scratch / "precious", "kept")
     precious.chmod(0o600)
 
     def prepare():

@@ -18,6 +18,7 @@ from pathlib import Path
 import object_store
 import pytest
 import schemas
+from conftest import written
 from exposition import MetricsWatch
 from object_store import KEY, SECRET, SeaweedFS, Store, archives, aws, rows
 from watching import Watch, wait_for
@@ -151,8 +152,7 @@ def test_a_row_of_a_running_process_is_followed_by_its_last_one(oomrec, preload,
         "-c",
         "try: bytearray(1 << 46)\nexcept MemoryError: print('ready', flush=True)\ninput()",
         stdin=subprocess.PIPE,
-    )
-    assert process.stdout.readline() == b"ready\n"
+    ).once("ready")
     wait_for(lambda: bundles(preload))
     ship = ("recover", "--ship", f"file://{store}")
     assert oomrec(*ship).exit_code == 0
@@ -229,8 +229,7 @@ def test_a_command_gets_file_and_name(oomrec, preload, spool, tmp_path):
 
 def test_a_presigned_url_has_the_name_in_its_path(oomrec, preload, spool, store, tmp_path):
     spooled = spool()
-    file = tmp_path / "url"
-    file.write_text(f"{store.endpoint}/put/{{name}}?signature=a%2Bb\n")
+    file = written(tmp_path / "url", f"{store.endpoint}/put/{{name}}?signature=a%2Bb\n")
     assert oomrec("recover", "--ship", f"@{file}").exit_code == 0
     check_store(store.directory, spooled)
     assert all(name.startswith("/put/r") for name in store.requests)
@@ -408,8 +407,7 @@ def test_a_damaged_bundle_holds_up_no_other(oomrec, preload, spool, tmp_path):
     first, second = spool(2)
     (first / "recording.oomrec").write_bytes(b"no recording")
     store = tmp_path / "store"
-    run = oomrec("recover", "--ship", f"file://{store}", "--ship-timeout", "60")
-    assert run.exit_code == 0, str(run)
+    run = oomrec("recover", "--ship", f"file://{store}", "--ship-timeout", "60", exits=0)
     check_store(store, [second])
     assert f"{first}" in run.stderr and "it is not shipped" in run.stderr
     assert f"{first.name} unreadable" in ledger(preload)

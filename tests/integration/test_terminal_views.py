@@ -17,8 +17,7 @@ def bundle(build_dir, victim, tmp_path_factory):
     oomrec = Runner(tmp_path_factory.mktemp("bundle"), [str(build_dir / "oomrec")], {})
     steps = "import subprocess, sys\nsys.argv = ['', '40', '1', '90']\n"
     steps += f"exec(open({victim('python/up_and_down.py')!r}).read())\nbytes(1 << 30)\n"
-    run = oomrec("run", "--limit", "128M", "--mode", "exact", "--", "python3", "-c", steps)
-    assert run.exit_code == 1, str(run)
+    run = oomrec("run", "--limit", "128M", "--mode", "exact", "--", "python3", "-c", steps, exits=1)
     return run.bundles()[0]
 
 

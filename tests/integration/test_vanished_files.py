@@ -59,11 +59,9 @@ def a_pipe(path: Path) -> None:
 
 @pytest.mark.parametrize("change", [deleted, replaced, a_pipe])
 def test_a_program_whose_file_is_gone(preload, oomrec, program, change):
-    process = preload.start(program, stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = preload.start(program, stdin=subprocess.PIPE).once("ready")
     change(program)
-    run = preload.finish(process, input="\n")
-    assert run.exit_code == 0, str(run)
+    run = preload.finish(process, input="\n", exits=0)
     assert "hold" in functions_of_the_largest_holder(oomrec, run.only_bundle())
     assert "hold" in run.stderr, str(run)
 
@@ -79,11 +77,9 @@ def test_a_pipe_in_place_of_a_debug_file(preload, oomrec, program, place):
     )
     (program.parent / "linked.debug").unlink()
     os.mkfifo(directory / "linked.debug")
-    process = preload.start(program, stdin=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
+    process = preload.start(program, stdin=subprocess.PIPE).once("ready")
     run = preload.finish(process, input="\n")
-    shown = oomrec("show", run.only_bundle(), timeout=60)
-    assert shown.exit_code == 0, str(shown)
+    oomrec("show", run.only_bundle(), timeout=60, exits=0)
 
 
 def own_mounts() -> bool:

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from conftest import SOURCE
+from conftest import SOURCE, written
 
 PROGRAM = """
 def remember(kept):
@@ -50,9 +50,7 @@ def test_a_folder_of_bundles_needs_no_setup(oomrec, environment, tmp_path):
 
 
 def test_without_the_python_package_it_says_so(oomrec, tmp_path):
-    interpreter = tmp_path / "python"
-    interpreter.write_text(f'#!/bin/sh\nexec {sys.executable} -I "$@"\n')
+    interpreter = written(tmp_path / "python", f'#!/bin/sh\nexec {sys.executable} -I "$@"\n')
     interpreter.chmod(0o700)
-    run = oomrec("fleet", "top", env={"OOMREC_PYTHON": str(interpreter)})
-    assert run.exit_code == 2
+    run = oomrec("fleet", "top", env={"OOMREC_PYTHON": str(interpreter)}, exits=2)
     assert "has no module oomrec" in run.stderr and "pip install 'oomrec[fleet]'" in run.stderr

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import SOURCE
+from conftest import SOURCE, written
 from fleet_rows import Cause, line, row
 from fleet_rows import fleet as made_up
 
@@ -17,8 +17,7 @@ def page(tmp_path, fleet):
     """page(rows) is the path of their page."""
 
     def of(rows):
-        target = tmp_path / "rows.jsonl"
-        target.write_text("".join(map(line, rows)))
+        target = written(tmp_path / "rows.jsonl", "".join(map(line, rows)))
         made = tmp_path / "triage.html"
         code, _, errors = fleet(
             "report", target, "--since", "5w", "--until", "2026-12-01", "-o", made

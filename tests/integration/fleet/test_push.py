@@ -16,6 +16,7 @@ import uuid
 import protobuf
 import pytest
 import schemas
+from conftest import written
 from fleet_rows import MIB, frame, line, native_frame, row, write_rows
 
 SINCE = ("--since", "5w", "--until", "2026-12-01")
@@ -445,8 +446,7 @@ def test_a_server_that_is_not_there(push, three, monkeypatch):
 
 
 def test_headers_come_from_a_file(server, push, three, tmp_path):
-    path = tmp_path / "headers"
-    path.write_text("Authorization: Bearer geheim\n\nX-Scope-OrgID: team\n")
+    path = written(tmp_path / "headers", "Authorization: Bearer geheim\n\nX-Scope-OrgID: team\n")
     assert push(three, "--otlp", f"{server.url}/proxy/otlp", "--headers", path)[0] == 0
     asked, headers, _ = server.taken[0]
     assert asked == "/proxy/otlp"  # a path of the user's own
@@ -478,8 +478,7 @@ def test_hostile_rows_make_whole_messages(server, push, tmp_path):
     odd["holders"][1].update(count=-3)
     odd["holders"].append(None)
     odd["holders"].append({**odd["holders"][0], "bytes": -1, "frames": [None]})
-    path = tmp_path / "rows.json"
-    path.write_text(line(odd))
+    path = written(tmp_path / "rows.json", line(odd))
     for kind in ("otlp", "pyroscope", "parca"):
         code, result, errors = push(path, f"--{kind}", server.url)
         assert code == 0 and result["pushed"] == 1, errors

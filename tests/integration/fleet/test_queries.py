@@ -6,6 +6,7 @@ import re
 import sys
 
 import pytest
+from conftest import written
 from fleet_rows import GIB, Cause, fleet, life, line, row, write_rows
 
 SOURCES = ["rows", "parquet", "file"]
@@ -43,8 +44,7 @@ def known(request, tmp_path_factory):
     rows.append(row(9001, Cause(0, 8), time="2026-11-29T12:00:01Z", kind="warning"))
     random.Random(4).shuffle(rows)
     if request.param == "file":
-        target = tmp_path / "rows.jsonl"
-        target.write_text("".join(map(line, rows)))
+        target = written(tmp_path / "rows.jsonl", "".join(map(line, rows)))
         return target
     write_rows(tmp_path, rows)
     if request.param == "parquet":
@@ -104,8 +104,7 @@ def test_each_order_is_total(tmp_path, answer):
     shown = []
     for seed in range(3):
         random.Random(seed).shuffle(rows)
-        target = tmp_path / f"{seed}.jsonl"
-        target.write_text("".join(map(line, rows)))
+        target = written(tmp_path / f"{seed}.jsonl", "".join(map(line, rows)))
         shown.append(
             [answer("top", target, "-n", "7"), answer("show", "3", target), answer("sizes", target)]
         )
@@ -129,8 +128,7 @@ def releases(tmp_path):
     def of(*more):
         shared = {"service": "web", "release": "main"}
         rows = [life(n, GIB + n, **shared) for n in range(20)] + [row(100, Cause(0, 8), **shared)]
-        target = tmp_path / "rows.jsonl"
-        target.write_text("".join(map(line, [*rows, *more])))
+        target = written(tmp_path / "rows.jsonl", "".join(map(line, [*rows, *more])))
         return target
 
     return of
@@ -189,8 +187,7 @@ def test_services_that_sigterm_ended_have_lived(tmp_path, answer):
 
 
 def test_sizes_lists_every_service(tmp_path, answer):
-    target = tmp_path / "rows.jsonl"
-    target.write_text("".join(map(line, fleet(400, services=3))))
+    target = written(tmp_path / "rows.jsonl", "".join(map(line, fleet(400, services=3))))
     found = answer("sizes", target, "--since", "5w")["services"]
     assert [each["service"] for each in found] == ["service-0", "service-1", "service-2"]
     assert (
@@ -243,8 +240,7 @@ def test_mistakes(tmp_path, fleet, monkeypatch, words, code, message):
 
 def test_of_a_file_all_rows_count(tmp_path, fleet):
     """Whoever names some bundles wants to see them, however old they are."""
-    target = tmp_path / "rows.jsonl"
-    target.write_text(line(row(1, time="2020-01-01T12:00:00Z")))
+    target = written(tmp_path / "rows.jsonl", line(row(1, time="2020-01-01T12:00:00Z")))
     assert "1 memory death" in fleet("top", target)[1]
     write_rows(tmp_path / "store", [row(1, time="2020-01-01T12:00:00Z")])
     assert fleet("top", tmp_path / "store")[0] == 1

@@ -5,6 +5,7 @@ import os
 
 import pytest
 import schemas
+from conftest import written
 from fleet_rows import fleet, life, line, row, write_rows
 
 HOSTILE = {
@@ -159,8 +160,7 @@ def test_links_and_pipes_among_the_rows_are_left_out(tmp_path):
     from oomrec.fleet import Table, compact
 
     write_rows(tmp_path, [row(1, days=1)])
-    secret = tmp_path / "secret"
-    secret.write_text(line(row(2, days=1)))
+    secret = written(tmp_path / "secret", line(row(2, days=1)))
     folder = tmp_path / "rows" / "day=2026-11-01"
     (folder / "link.json").symlink_to(secret)
     os.mkfifo(folder / "pipe.json")

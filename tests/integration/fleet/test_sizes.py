@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from conftest import SOURCE
+from conftest import SOURCE, written
 from fleet_rows import GIB, MIB, life, line, row
 from oomrec.fleet._sizes import (
     MORE_MEMORY_HELPS,
@@ -156,8 +156,7 @@ def test_a_forged_life_counts_as_one(tmp_path):
     until = dt.datetime(2026, 12, 1)
     found = []
     for name, rows in (("honest", honest), ("both", honest + forged)):
-        target = tmp_path / f"{name}.jsonl"
-        target.write_text("".join(map(line, rows)))
+        target = written(tmp_path / f"{name}.jsonl", "".join(map(line, rows)))
         [size] = sizes(Table(str(target)), Window(time_of("5w", until), until))
         found.append(size)
     ordered = sorted(each["need_bytes"] for each in honest)

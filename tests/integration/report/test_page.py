@@ -7,6 +7,7 @@ import time
 import pytest
 import report_data
 import schemas
+from conftest import written
 from report_browser import (
     LEAK,
     PATIENCE_MS,
@@ -253,8 +254,7 @@ def test_missing_parts_are_explained(show):
 def test_unreadable_data_is_reported(browser, template, tmp_path):
     made = report_data.small()
     made.json["schema_version"] = 2
-    path = tmp_path / "newer.html"
-    path.write_text(report_data.page(template, made))
+    path = written(tmp_path / "newer.html", report_data.page(template, made))
     page = browser.new_page()
     page.goto(path.as_uri())
     problem = page.locator(".problem").first
