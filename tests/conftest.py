@@ -25,6 +25,7 @@ from pathlib import Path
 
 import machine_isolation
 import pytest
+from framework_modules import fake_torch, hide_frameworks
 from holding import Held
 from memory_cgroup import MemoryCgroup
 from other_users import two_accounts
@@ -375,6 +376,20 @@ def terminal(oomrec, build_dir):
 def fake_gpu(build_dir):
     """The environment of a program that uses the fake GPU drivers (tests/fake_gpu/README.md)."""
     return {"LD_LIBRARY_PATH": str(build_dir / "tests" / "fake_gpu")}
+
+
+@pytest.fixture
+def no_frameworks(monkeypatch):
+    """In the test process no module with GPU support is imported or importable."""
+    hide_frameworks(monkeypatch)
+
+
+@pytest.fixture
+def torch(no_frameworks, monkeypatch):
+    """In the test process a module that answers like PyTorch."""
+    module = fake_torch()
+    monkeypatch.setitem(sys.modules, "torch", module)
+    return module
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Runs programs that use the Python package from the source tree, with the built library.
+"""Programs of several tests, and what runs those that use the Python package from the source tree.
 
 recorded = programs(preload, build_dir)
 run = recorded('''
@@ -9,6 +9,7 @@ run = recorded('''
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 from pathlib import Path
@@ -45,6 +46,54 @@ def limited_programs(runner, build_dir: Path):
     return lambda text, *args, env=None, **options: run(
         text, *args, env={"OOMREC_LIMIT": "128M", **(env or {})}, **options
     )
+
+
+def trains(mib: int, texts: int, threads: int = 0) -> str:
+    """A program that keeps every batch, a block and texts, until a request fails. Line 4 makes them."""
+    return f"""\
+import json, threading
+kept = []
+def make_batch():
+    return bytearray({mib} << 20), [json.dumps({{"step": n}}) for n in range({texts})]
+def train():
+    while True:
+        kept.append(make_batch())
+""" + (
+        f"""\
+threads = [threading.Thread(target=train) for _ in range({threads})]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+        if threads
+        else "train()\n"
+    )
+
+
+# Calls the driver of tests/fake_gpu: a program begins with this.
+CUDA = """
+import ctypes, os, sys, time
+cuda = ctypes.CDLL("libcuda.so.1")
+def use(ordinal):
+    cuda.cuInit(0)
+    context = ctypes.c_void_p()
+    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal)
+    cuda.cuCtxSetCurrent(context)
+def allocate(mib):
+    return cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(mib << 20))
+"""
+
+
+def in_a_child(work) -> int:
+    """The exit code of a forked child that runs `work()`. 1: it raised."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def exception_of(bundle: Path) -> dict:

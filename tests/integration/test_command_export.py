@@ -15,25 +15,15 @@ import protobuf
 import pytest
 import telemetry
 from conftest import Runner
+from python_programs import trains
 from schemas import check
-
-PROGRAM = """\
-import json
-kept = []
-def make_batch():
-    return bytearray(3 << 20), [json.dumps({"step": n}) for n in range(200)]
-def train():
-    while True:
-        kept.append(make_batch())
-train()
-"""
 
 
 @pytest.fixture(scope="module", params=["exact", "sampled"])
 def recorded(request, build_dir, tmp_path_factory):
     """A program that reached its limit: a runner of the command, and the bundle."""
     directory = tmp_path_factory.mktemp(request.param)
-    (directory / "train.py").write_text(PROGRAM)
+    (directory / "train.py").write_text(trains(3, 200))
     runner = Runner(directory, [str(build_dir / "oomrec")], {})
     words = ["--mode", request.param, "--limit", "48M"]
     if request.param == "sampled":

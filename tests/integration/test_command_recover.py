@@ -13,6 +13,7 @@ import time
 import pytest
 from kernel_log import report_oom_kill
 from sizes import take_up
+from watching import wait_for
 
 # The victim does not touch its memory.
 HELD = (
@@ -23,12 +24,9 @@ HELD = (
 def started(preload, victim, way, **env):
     """A victim after its failed allocation (none for `never`), which it has announced."""
     process = preload.start(victim("dies"), way, stdin=subprocess.PIPE, env=env).once("ready")
-    deadline = time.monotonic() + 10
-    # The program does not wait for the bundle's last steps; then it sleeps.
-    while way != "never" and not list(preload.dump_dir.glob("oom_*/manifest.json")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    time.sleep(0.1)
+    if way != "never":  # the program does not wait for the bundle's last steps
+        wait_for(lambda: list(preload.dump_dir.glob("oom_*/manifest.json")))
+    time.sleep(0.1)  # then it sleeps
     return process
 
 

@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -24,10 +23,7 @@ def own_cgroups() -> list[Path]:
 def no_cgroup_stays():
     before = own_cgroups()
     yield
-    until = time.monotonic() + 5
-    while own_cgroups() != before and time.monotonic() < until:
-        time.sleep(0.01)
-    assert own_cgroups() == before
+    wait_for(lambda: own_cgroups() == before)
 
 
 @pytest.mark.needs_cgroup_write

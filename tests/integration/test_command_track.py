@@ -10,6 +10,7 @@ import time
 
 import pytest
 import telemetry
+from python_programs import CUDA
 from schemas import check
 from watched_program import Program
 from watching import wait_for
@@ -232,15 +233,10 @@ def test_tracking_the_machine_leaves_out_recording_fields(apart):
     assert run.stderr.count("continuing without it\n") == 2
 
 
-ON_TWO_GPUS = """
-import ctypes, sys
-cuda = ctypes.CDLL("libcuda.so.1")
-cuda.cuInit(0)
+ON_TWO_GPUS = f"""{CUDA}
 for ordinal, mib in ((0, 300), (1, 100)):
-    context = ctypes.c_void_p()
-    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal)
-    cuda.cuCtxSetCurrent(context)
-    cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(mib << 20))
+    use(ordinal)
+    allocate(mib)
 print("ready", flush=True)
 sys.stdin.read()
 """

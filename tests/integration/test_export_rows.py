@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Runner
+from python_programs import CUDA
 from pythons import find_python
 from schemas import problems
 
@@ -35,16 +36,7 @@ VARIABLES = {
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 # Keeps 900 MiB on the second device and 600 MiB on the first, which then has none left for it.
-ON_TWO_GPUS = """
-import ctypes
-cuda = ctypes.CDLL("libcuda.so.1")
-cuda.cuInit(0)
-def use(ordinal):
-    context = ctypes.c_void_p()
-    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal)
-    cuda.cuCtxSetCurrent(context)
-def allocate(mib):
-    return cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(mib << 20))
+ON_TWO_GPUS = f"""{CUDA}
 def prepare(): allocate(900)
 def keep(): allocate(600)
 def ask(): return allocate(450)

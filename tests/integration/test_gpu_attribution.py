@@ -3,18 +3,11 @@ that fills two devices."""
 
 from __future__ import annotations
 
+from python_programs import CUDA
+
 MIB = 1 << 20
 
-DRIVER = """
-import ctypes, os, sys
-cuda = ctypes.CDLL("libcuda.so.1")
-def enter(ordinal):
-    cuda.cuInit(0)
-    context = ctypes.c_void_p()
-    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal)
-    cuda.cuCtxSetCurrent(context)
-def allocate(mib):
-    return cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(mib << 20))
+DRIVER = f"""{CUDA}
 def fill(mib):
     count = 0
     while allocate(mib) == 0:
@@ -25,7 +18,7 @@ def fill(mib):
 CHILD = """
 child = os.fork()
 if child == 0:
-    enter(0)
+    use(0)
     print("child", fill(64), flush=True)
     os._exit(3)
 os.waitpid(child, 0)
@@ -33,22 +26,22 @@ os.waitpid(child, 0)
 
 TWO_DEVICES = """
 for ordinal, mib in ((0, 200), (1, 300)):
-    enter(ordinal)
+    use(ordinal)
     fill(mib)
 sys.exit(3)
 """
 
 RESET = """
-enter(0)
+use(0)
 fill(100)
 cuda.cuDevicePrimaryCtxReset(0)
-enter(1)
+use(1)
 fill(300)
 sys.exit(3)
 """
 
 NOTHING_AT_ZERO = """
-enter(0)
+use(0)
 allocate(5000)
 ctypes.string_at(0)
 """
@@ -98,7 +91,7 @@ def test_a_null_host_pointer_is_not_blamed_on_a_device_failure(oomrec, preload, 
 
 # As XLA's allocator: doubles its memory, then asks for less and less, and works on with what it gets.
 GROWS_BY_LESS_AND_LESS = """
-enter(0)
+use(0)
 assert allocate(512) == 0
 asked = 1024
 while allocate(asked) != 0:
@@ -115,7 +108,7 @@ def block(mib):
     address = ctypes.c_uint64()
     result = cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(mib << 20))
     return address if result == 0 else None
-enter(0)
+use(0)
 held = [block(100) for _ in range(9)]
 for _ in range(4):
     assert block(200) is None

@@ -5,27 +5,19 @@
 
 import pytest
 from conftest import written
+from python_programs import CUDA
 from schemas import check
 from watching import Watch, wait_for
 
 MIB = 1 << 20
 
 # Holds 300 MiB on the second device and 600 MiB, on two lines, on the first; then requests too much.
-TWO_DEVICES = """
-import ctypes, sys
-cuda = ctypes.CDLL("libcuda.so.1")
-cuda.cuInit(0)
-def context_of(ordinal):
-    context = ctypes.c_void_p()
-    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal)
-    cuda.cuCtxSetCurrent(context)
-def allocate(mib):
-    return cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(mib << 20))
+TWO_DEVICES = f"""{CUDA}
 def second_device():
-    context_of(1)
+    use(1)
     allocate(300)
 def first_device():
-    context_of(0)
+    use(0)
     allocate(100)
     allocate(500)
     return allocate(700)

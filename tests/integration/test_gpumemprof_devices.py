@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from framework_modules import GIB, MIB, fake_torch, hide_frameworks
+from framework_modules import GIB, MIB, fake_torch
 from oomrec import gpumemprof
 from oomrec.gpumemprof import (
     ConfigurationError,
@@ -21,18 +22,6 @@ from oomrec.gpumemprof import (
     device_collectors,
 )
 from oomrec.gpumemprof._devices import Device, parse_device
-
-
-@pytest.fixture
-def no_frameworks(monkeypatch):
-    hide_frameworks(monkeypatch)
-
-
-@pytest.fixture
-def torch(no_frameworks, monkeypatch):
-    module = fake_torch()
-    monkeypatch.setitem(sys.modules, "torch", module)
-    return module
 
 
 @pytest.mark.parametrize(
@@ -136,16 +125,9 @@ def test_system_information(torch):
 
 
 def test_a_gpu_as_numba_sees_it(no_frameworks, monkeypatch):
-    class Gpu:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *exception):
-            return None
-
     cuda = ModuleType("numba.cuda")
     cuda.is_available = lambda: False  # there is no CUDA toolkit
-    cuda.gpus = [Gpu(), Gpu()]
+    cuda.gpus = [nullcontext(), nullcontext()]
     cuda.get_current_device = lambda: SimpleNamespace(id=1)
     cuda.current_context = lambda: SimpleNamespace(get_memory_info=lambda: (3 * GIB, 4 * GIB))
     monkeypatch.setitem(sys.modules, "numba.cuda", cuda)

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import gc
-import os
-import sys
 import threading
 import time
 
 import pytest
-from framework_modules import MIB, fake_torch, hide_frameworks
+from framework_modules import MIB
 from oomrec import gpumemprof
 from oomrec._impl.thread import subscribe
 from oomrec.gpumemprof import CPUMemoryProfiler, GPUMemoryProfiler, context_profiler
 from oomrec.gpumemprof._periodic import PeriodicCall
-from python_programs import programs
-
-
-@pytest.fixture
-def no_frameworks(monkeypatch):
-    hide_frameworks(monkeypatch)
-
-
-@pytest.fixture
-def torch(no_frameworks, monkeypatch):
-    module = fake_torch()
-    monkeypatch.setitem(sys.modules, "torch", module)
-    return module
+from python_programs import in_a_child, programs
+from watching import wait_for
 
 
 def test_a_function_on_a_gpu(torch):
@@ -91,9 +78,7 @@ def test_monitoring():
     profiler.start_monitoring(0.01)
     profiler.start_monitoring()
     assert profiler.get_summary()["monitoring_active"]
-    until = time.monotonic() + 5
-    while len(profiler.snapshots) < 3 and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_for(lambda: len(profiler.snapshots) >= 3)
     profiler.stop_monitoring()
     assert len(profiler.snapshots) >= 3
     first = profiler.snapshots[0]  # two readings, while other threads run
@@ -171,10 +156,7 @@ def test_as_a_context_manager_a_profiler_only_ends_its_monitoring():
     with GPUMemoryProfiler(device="cpu") as profiler:
         assert not profiler.get_summary()["monitoring_active"]
         profiler.start_monitoring(0.01)  # at the requested interval
-        until = time.monotonic() + 5
-        while len(profiler.snapshots) < 5 and time.monotonic() < until:
-            time.sleep(0.01)
-    assert len(profiler.snapshots) >= 5
+        wait_for(lambda: len(profiler.snapshots) >= 5)
     assert not profiler.get_summary()["monitoring_active"]
 
 
@@ -183,22 +165,17 @@ def test_a_forked_child_is_not_monitored(made):
     """In the child of a program that uses a GPU, every GPU query would fail."""
     profiler = made()
     profiler.start_monitoring(0.001)
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            before = len(profiler.snapshots)
-            other = CPUMemoryProfiler()
-            other.start_monitoring(0.001)  # the thread restarts
-            time.sleep(0.1)
-            assert len(other.snapshots) > 2 and len(profiler.snapshots) == before
-            profiler.start_monitoring(0.001)
-            time.sleep(0.1)
-            assert len(profiler.snapshots) > before
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+    def work():
+        before = len(profiler.snapshots)
+        other = CPUMemoryProfiler()
+        other.start_monitoring(0.001)  # the thread restarts
+        wait_for(lambda: len(other.snapshots) > 2)
+        assert len(profiler.snapshots) == before
+        profiler.start_monitoring(0.001)
+        wait_for(lambda: len(profiler.snapshots) > before)
+
+    assert in_a_child(work) == 0
     profiler.stop_monitoring()
 
 

@@ -49,7 +49,8 @@ def test_a_failure_its_exception_and_the_trackers_events_share_a_bundle(recorded
     run = recorded(
         """
 with tracker(sampling_interval=0.02, oom_dump_dir="mine") as t:
-    time.sleep(0.1)
+    while not t.get_events("peak"):
+        time.sleep(0.01)
     with t.capture_oom("step 7", {"batch": 64}):
         bytearray(1 << 46)
 """
@@ -399,7 +400,7 @@ def test_without_the_library_only_bundle_requests_fail(plain, build_dir):
         "import time\n"
         "from oomrec.gpumemprof import MemoryTracker, OOMFlightRecorder, OOMFlightRecorderConfig\n"
         "with MemoryTracker(device='cpu', sampling_interval=0.01) as t:\n"
-        "    time.sleep(0.2)\n"
+        "    while not t.get_events('peak'):\n        time.sleep(0.01)\n"
         "print([event.event_type for event in t.events][:2], t.handle_exception(MemoryError()))\n"
         "for made in (lambda: MemoryTracker(device='cpu', enable_oom_flight_recorder=True),\n"
         "             lambda: OOMFlightRecorder(OOMFlightRecorderConfig(enabled=True))):\n"

@@ -22,7 +22,9 @@ from oomrec.gpumemprof import (
 )
 from oomrec.gpumemprof.oom_flight_recorder import OOMFlightRecorder, OOMFlightRecorderConfig
 from oomrec.tfmemprof import TensorFlowMemoryTracker
+from python_programs import in_a_child
 from scripted_tracker import MIB, kinds, tick, tracker_of
+from watching import wait_for
 
 RANK = ("job_id", "rank", "local_rank", "world_size")
 
@@ -194,9 +196,7 @@ def test_this_process_is_tracked(made, tmp_path):
     with made() as tracker:
         assert tracker.is_tracking and tracker.backend == "cpu"
         held = bytearray(b"x" * (48 * MIB))
-        until = time.monotonic() + 5
-        while not tracker.get_events("allocation") and time.monotonic() < until:
-            time.sleep(0.02)
+        wait_for(lambda: tracker.get_events("allocation"))
         del held
     assert not tracker.is_tracking
     assert sum(event.memory_change for event in tracker.get_events("allocation")) >= 40 * MIB
@@ -226,23 +226,7 @@ def test_the_thread_ends_with_the_last_tracker():
     assert len(set(threading.enumerate()) - before) <= 1  # one thread for all
     for tracker in trackers:
         tracker.stop_tracking()
-    until = time.monotonic() + 5
-    while set(threading.enumerate()) - before and time.monotonic() < until:
-        time.sleep(0.02)
-    assert set(threading.enumerate()) <= before
-
-
-def in_a_child(work) -> int:
-    """The exit code of a forked child that runs `work()`. 1: it raised."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    wait_for(lambda: set(threading.enumerate()) <= before)
 
 
 def test_a_forked_child_does_not_track():

@@ -92,19 +92,24 @@ def test_every_counter_starts_at_zero(metrics, started):
         assert page.value("dropped_events_total", **labels) == 0
 
 
+def after_death(watching, process):
+    """Kills the process; the page that counts it no more."""
+    process.kill()
+    process.wait()
+
+    def page_without_it():
+        page = watching.scrape()
+        return page if page.value("processes", pid=process.pid) == 0 else None
+
+    return wait_for(page_without_it)
+
+
 def test_counts_match_the_bundle(metrics, started, preload):
     watching = metrics()
     process = started("waits")
     page = seen(watching, process.pid)
     assert page.value("failures_total", pid=process.pid, api="malloc") == 4
-    process.kill()
-    process.wait()
-
-    def after_death():
-        page = watching.scrape()
-        return page if page.value("processes", pid=process.pid) == 0 else None
-
-    page = wait_for(after_death)
+    page = after_death(watching, process)
     (bundle,) = (path.parent for path in preload.dump_dir.glob("oom_*/manifest.json"))
     metadata = json.loads((bundle / "metadata.json").read_text())
     for pid in (process.pid, None):
@@ -164,14 +169,7 @@ def test_a_small_killed_process_is_a_death_without_a_bundle(metrics, preload):
     watching = metrics()
     process = preload.start("sleep", "100")
     seen(watching, process.pid)
-    process.kill()
-    process.wait()
-
-    def after_death():
-        page = watching.scrape()
-        return page if page.value("processes", pid=process.pid) == 0 else None
-
-    rows = wait_for(after_death).rows("deaths_total", pid=process.pid)
+    rows = after_death(watching, process).rows("deaths_total", pid=process.pid)
     expected = "killed_externally" if SEES_FOREIGN_EXITS else "unknown"
     assert {row["verdict"]: value for row, value in rows if value} == {expected: 1}
 

@@ -9,24 +9,12 @@ import subprocess
 import pytest
 from command_lines import reading_lines
 from conftest import rounds
-
-LEAK = """\
-import json, threading
-def make_batch():
-    return bytearray(20 << 20), [json.dumps({"step": n}) for n in range(2000)]
-kept = []
-def train():
-    while True:
-        kept.append(make_batch())
-threads = [threading.Thread(target=train) for _ in range(3)]
-[thread.start() for thread in threads]
-[thread.join() for thread in threads]
-"""
+from python_programs import trains
 
 
 @pytest.fixture
 def bundle(oomrec, tmp_path):
-    (tmp_path / "leak.py").write_text(LEAK)
+    (tmp_path / "leak.py").write_text(trains(20, 2000, threads=3))
     return oomrec("run", "--limit", "128M", "--", "python3", "leak.py").bundles()[0]
 
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from watching import wait_for
 
 LIVES_ON = "begun\nchildren: none, signals: 0\nexit handlers ran\n"
 
@@ -116,9 +117,7 @@ def test_a_kill_runs_the_command_from_outside(oomrec, preload, victim, cgroup, t
     else:
         watching = oomrec.start("watch", "--on-oom-exec", command)
         run = preload(*grow, preexec_fn=group.enter)
-        deadline = time.monotonic() + 10
-        while len(lines_of(log)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for(lambda: len(lines_of(log)) >= 2)
         watching.terminate()
         assert watching.wait(10) == 0
     assert run.exit_code == 128 + 9
@@ -181,9 +180,7 @@ def test_the_name_of_a_directory_is_not_run_from_outside(
     else:
         watching = oomrec.start("watch", "--on-oom-exec", command)
         preload(*grow, preexec_fn=group.enter, env=env)
-        deadline = time.monotonic() + 10
-        while not log.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for(lambda: log.exists())
         watching.terminate()
         assert watching.wait(10) == 0
     bundles = sorted(path for path in dumps.iterdir() if path.is_dir())

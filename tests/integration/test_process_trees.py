@@ -5,9 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+from watching import wait_for
 
 MIB = 2**20
 HELD = 24 * MIB  # of each worker
@@ -23,14 +23,6 @@ def rows_by_pid(bundle) -> dict[int, dict]:
     by_pid = {row["pid"]: row for row in rows}
     assert len(by_pid) == len(rows), rows
     return by_pid
-
-
-def wait_for(condition, within_s: float = 30):
-    until = time.monotonic() + within_s
-    while not (found := condition()):
-        assert time.monotonic() < until, "it did not come"
-        time.sleep(0.02)
-    return found
 
 
 def sessions(runner) -> list:

@@ -37,7 +37,7 @@ def test_a_callback_comes_at_once(recorded):
         for percent in percents:
             before = time.monotonic()
             held.append(bytes((256 << 20) // 10))
-            while percent not in came and time.monotonic() < before + 5:
+            while percent not in came and time.monotonic() < before + 30:
                 time.sleep(0.001)
             print((came[percent][0] - before) * 1000, percent <= came[percent][1] < percent + 10)
         """
@@ -77,7 +77,7 @@ def test_a_threshold_crossed_right_after_another_is_not_missed(recorded):
             watch = oomrec.on_near_limit(lambda usage: came.append(time.monotonic()), percent=60)
             before = time.monotonic()
             held = bytes(200 << 20)
-            while not came and time.monotonic() < before + 5:
+            while not came and time.monotonic() < before + 30:
                 time.sleep(0.001)
             print((came[0] - before) * 1000)
             watch.cancel()

@@ -7,26 +7,14 @@ import subprocess
 import sys
 
 import pytest
+from python_programs import trains
 from report_page import Page
 from schemas import check
-
-LEAK = """\
-import json, threading
-kept = []
-def make_batch():
-    return bytearray(3 << 20), [json.dumps({"step": n}) for n in range(500)]
-def train():
-    while True:
-        kept.append(make_batch())
-threads = [threading.Thread(target=train) for _ in range(2)]
-[thread.start() for thread in threads]
-[thread.join() for thread in threads]
-"""
 
 
 @pytest.fixture
 def bundle(oomrec, tmp_path):
-    (tmp_path / "leak.py").write_text(LEAK)
+    (tmp_path / "leak.py").write_text(trains(3, 500, threads=2))
     run = oomrec("run", "--mode", "exact", "--limit", "96M", "--", "python3", "leak.py")
     return run.bundles()[0]
 
@@ -35,6 +23,13 @@ def page_of(oomrec, *words) -> Page:
     run = oomrec("report", *words, "-o", "-")
     assert run.exit_code == 0 and run.stderr == "", run.stderr
     return Page(run.stdout)
+
+
+def without_offsets(value):
+    """Of frames that look alike each command has the offset of the one that it reads first."""
+    if isinstance(value, dict):
+        return {key: without_offsets(of) for key, of in value.items() if key != "offset"}
+    return [without_offsets(each) for each in value] if isinstance(value, list) else value
 
 
 def test_figures_match_show_stats_and_tree(oomrec, bundle):
@@ -70,7 +65,7 @@ def test_figures_match_show_stats_and_tree(oomrec, bundle):
     assert page.json["verdict"]["is_memory"] is True
     assert page.json["limit"] == show["limit"]
     for key in ("leaks", "fragmentation"):
-        assert page.json[key] == oomrec.json(key, bundle)
+        assert without_offsets(page.json[key]) == without_offsets(oomrec.json(key, bundle))
     meta = page.json["meta"]
     assert (meta["pid"], meta["arguments"]) == (show["process"]["pid"], show["process"]["argv"])
     assert (meta["program"], meta["redacted"], meta["live"]) == ("leak.py", False, False)

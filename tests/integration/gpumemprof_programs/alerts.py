@@ -19,6 +19,14 @@ def load(mib):
     return bytearray(b"x" * size) if device == "cpu" else cuda.device_array(size, "uint8")
 
 
+def wait_for_samples():
+    """Two: the first may have begun before."""
+    for _ in range(2):
+        before = tracker.stats["last_memory_check"]
+        while tracker.stats["last_memory_check"] == before:
+            time.sleep(0.01)
+
+
 alerts, kept = [], []
 load(1)
 with MemoryTracker(device=device, sampling_interval=0.02, max_events=200) as tracker:
@@ -30,10 +38,10 @@ with MemoryTracker(device=device, sampling_interval=0.02, max_events=200) as tra
     tracker.add_alert_callback(lambda event: 1 / 0)
     for _ in range(2):
         kept.append(load(40))
-        time.sleep(0.1)
+        wait_for_samples()
     half = time.time()
     del kept[:]
-    time.sleep(0.1)
+    wait_for_samples()
     print("tracking:", tracker.is_tracking)
 
 try:

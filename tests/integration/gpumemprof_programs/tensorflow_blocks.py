@@ -28,7 +28,8 @@ with profiler:
     with profile_context("epoch"):
         print("returned:", load(32), load(16), evaluate())
     with profiler.profile_context("validation"):
-        time.sleep(0.1)
+        while "continuous" not in {each.name for each in profiler.snapshots}:
+            time.sleep(0.01)
 
 results = profiler.get_results()
 seen = len(profiler.snapshots)
@@ -47,7 +48,8 @@ tracker = TensorFlowMemoryTracker(
 alerts = []
 tracker.add_alert_callback(alerts.append)
 tracker.start_tracking()
-time.sleep(0.2)
+while len(tracker.memory_usage) <= 3 or not alerts:
+    time.sleep(0.01)
 tracked = tracker.stop_tracking()
 print("alert:", sorted(alerts[0]), alerts[0] == tracked.alerts_triggered[0])
 print("samples:", len(tracked.memory_usage) == len(tracked.timestamps) == len(tracked.events) > 3)
