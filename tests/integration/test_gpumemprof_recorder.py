@@ -451,8 +451,9 @@ RECORDED = """[
 
 
 def test_events_are_merged_by_time(tmp_path):
+    """A tracker's may be those of several threads, not in order."""
     bundle = bundle_with(tmp_path, RECORDED)
-    mine = [{"timestamp": when, "event_type": "peak"} for when in (9.0, 11.0, 13.0)]
+    mine = [{"timestamp": when, "event_type": "peak"} for when in (13.0, 9.0, 11.0)]
     assert add_events(str(bundle), mine)
     events = events_of(bundle)
     assert [event["timestamp"] for event in events] == [9.0, 10.5, 11.0, 12.25, 13.0]

@@ -31,8 +31,9 @@ _TIMESTAMP = re.compile(r'\{"timestamp": ([0-9.]+),')
 
 
 def add_events(bundle: str, events: Sequence[Mapping[str, Any]]) -> bool:
-    """Adds a tracker's events, oldest first, to a bundle. Returns False if the bundle is unchanged."""
+    """Adds a tracker's events, in any order, to a bundle. Returns False if the bundle is unchanged."""
     try:
+        events = sorted(events, key=time_of)  # several threads may have recorded them
         with open_in(bundle, "events.json") as old, replaced_in(bundle, "events.json") as new:
             rank = _rank_of(events)
             merged = heapq.merge(_recorded(old, rank), _tracked(events, rank), key=_when)

@@ -245,31 +245,33 @@ class MemoryTracker(EventLog, CapturesOOM):
         is_from_tick = sample is not None
         if sample is None:
             sample = self._sample_or_zeros()
-        event = TrackingEvent(
-            timestamp=time.time(),
-            event_type=event_type,
-            memory_allocated=sample.allocated_bytes,
-            memory_reserved=sample.reserved_bytes,
-            memory_change=memory_change,
-            device_id=sample.device_id,
-            context=context,
-            **self.distributed_identity,
-            metadata=metadata,
-            active_memory=sample.active_bytes,
-            inactive_memory=sample.inactive_bytes,
-            device_used=sample.used_bytes,
-            device_free=sample.free_bytes,
-            device_total=sample.total_bytes,
-            backend=self.backend,
-        )
         is_alert = event_type in ALERT_TYPES
-        with self._lock:
+        with (
+            self._lock
+        ):  # also for the time, so that the events of several threads are in its order
             if is_from_tick and not self.is_tracking:  # tracking stopped during the tick
                 return sample.allocated_bytes
+            event = TrackingEvent(
+                timestamp=time.time(),
+                event_type=event_type,
+                memory_allocated=sample.allocated_bytes,
+                memory_reserved=sample.reserved_bytes,
+                memory_change=memory_change,
+                device_id=sample.device_id,
+                context=context,
+                **self.distributed_identity,
+                metadata=metadata,
+                active_memory=sample.active_bytes,
+                inactive_memory=sample.inactive_bytes,
+                device_used=sample.used_bytes,
+                device_free=sample.free_bytes,
+                device_total=sample.total_bytes,
+                backend=self.backend,
+            )
             self._events.append(event)
             self.stats["alert_count"] += is_alert
             self.stats["total_events"] += 1
-        self._oom_flight_recorder.record_event(event.to_dict())
+            self._oom_flight_recorder.record_event(event.to_dict())
         if is_alert:
             self._call_back(event)
         return sample.allocated_bytes
