@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -47,13 +46,6 @@ def copies(pid: int) -> int:
     """How many copies of the library the process has loaded."""
     maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
     return sum("liboomrec" in line and " r-xp" in line for line in maps)
-
-
-def built(tmp_path, name: str, text: str) -> Path:
-    source = tmp_path / f"{name}.c"
-    source.write_text(text)
-    subprocess.run(["gcc", "-w", "-O1", source, "-o", tmp_path / name, "-pthread"], check=True)
-    return tmp_path / name
 
 
 class Told:

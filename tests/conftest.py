@@ -181,6 +181,13 @@ def written(path: Path, content: str) -> Path:
     return path
 
 
+def built(directory: Path, name: str, text: str, *options: str) -> Path:
+    """A program, compiled from this text of C."""
+    made, source = directory / name, written(directory / f"{name}.c", text)
+    subprocess.run(["gcc", "-w", "-O1", source, "-o", made, "-pthread", *options], check=True)
+    return made
+
+
 def metadata(bundle: Path) -> dict:
     return json.loads((bundle / "metadata.json").read_text())
 

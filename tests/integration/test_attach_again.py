@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from attach_targets import built, copies, needs_tracing, rows, rows_with, say
-from conftest import rounds
+from attach_targets import copies, needs_tracing, rows, rows_with, say
+from conftest import built, rounds
 from pythons import find_python
 from sizes import take_up
 from watching import wait_for

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from attach_targets import built, needs_tracing, rows_with, say, step
+from attach_targets import needs_tracing, rows_with, say, step
+from conftest import built
 from watching import wait_for
 
 pytestmark = needs_tracing

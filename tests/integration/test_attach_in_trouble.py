@@ -12,8 +12,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from attach_targets import built, mapped_hooks, needs_tracing, state_of
-from conftest import rounds
+from attach_targets import mapped_hooks, needs_tracing, state_of
+from conftest import built, rounds
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 pytestmark = needs_tracing

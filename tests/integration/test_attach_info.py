@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from attach_targets import built, needs_tracing
+from attach_targets import needs_tracing
+from conftest import built
 from schemas import check
 
 pytestmark = needs_tracing

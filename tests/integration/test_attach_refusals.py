@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from attach_targets import built, mapped_hooks, needs_tracing, state_of
-from conftest import rounds
+from attach_targets import mapped_hooks, needs_tracing, state_of
+from conftest import built, rounds
 from schemas import check
 from watching import wait_for
 
@@ -21,6 +21,10 @@ UNDISTURBED = "result 0 errno 77 wrong 0 blocked 0"
 
 pytestmark = needs_tracing
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def is_zombie(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
 
 
 def refused(oomrec, pid) -> str:
@@ -123,23 +127,21 @@ def test_a_frozen_process(oomrec, running, hierarchy, file, freeze, thaw):
 
 def test_a_zombie(oomrec, plain):
     process = plain.start("true")
-    while Path(f"/proc/{process.pid}/stat").read_text().split()[2] != "Z":
-        time.sleep(0.01)
+    wait_for(lambda: is_zombie(process.pid))
     assert "zombie" in refused(oomrec, process.pid)
 
 
 def test_a_process_whose_main_thread_has_ended(oomrec, plain, tmp_path):
     """It is no zombie, but what /proc has of it is empty."""
-    source = tmp_path / "ends.c"
-    source.write_text(
+    program = built(
+        tmp_path,
+        "ends",
         "#include <pthread.h>\n#include <unistd.h>\n"
         "static void* rest(void* of) { for (;;) sleep(1); return of; }\n"
-        "int main() { pthread_t other; pthread_create(&other, 0, rest, 0); pthread_exit(0); }\n"
+        "int main() { pthread_t other; pthread_create(&other, 0, rest, 0); pthread_exit(0); }\n",
     )
-    subprocess.run(["gcc", source, "-o", tmp_path / "ends", "-pthread"], check=True)
-    process = plain.start(tmp_path / "ends")
-    while Path(f"/proc/{process.pid}/stat").read_text().split()[2] != "Z":
-        time.sleep(0.01)
+    process = plain.start(program)
+    wait_for(lambda: is_zombie(process.pid))
     assert "the main thread of process" in refused(oomrec, process.pid)
     assert process.poll() is None
 
@@ -156,16 +158,16 @@ def test_root_without_the_capability(plain, running, build_dir):
 
 def test_a_process_that_ends_is_not_a_forbidden_one(oomrec, plain, tmp_path):
     """The kernel says EPERM of a thread on its way out, too."""
-    source = tmp_path / "ends.c"
-    source.write_text(
+    program = built(
+        tmp_path,
+        "ends",
         "#include <pthread.h>\n#include <unistd.h>\n"
         "static void* end(void* of) { return of; }\n"
         "int main() { pthread_t other; alarm(20);\n"
-        "for (;;) { pthread_create(&other, 0, end, 0); pthread_join(other, 0); } }\n"
+        "for (;;) { pthread_create(&other, 0, end, 0); pthread_join(other, 0); } }\n",
     )
-    subprocess.run(["gcc", source, "-o", tmp_path / "ends", "-pthread"], check=True)
     for _ in range(rounds(6, 40)):
-        process = plain.start(tmp_path / "ends")
+        process = plain.start(program)
         time.sleep(0.05)
         oomrec("attach", process.pid, exits=0)
         process.kill()
@@ -175,8 +177,7 @@ def test_a_process_that_ends_is_not_a_forbidden_one(oomrec, plain, tmp_path):
 def test_a_traced_process(oomrec, plain, running):
     process = running("attached", "nanosleep", 1)
     tracer = plain.start("strace", "-o", "/dev/null", "-p", process.pid)
-    while state_of(process.pid)["TracerPid"] == "0":
-        time.sleep(0.01)
+    wait_for(lambda: state_of(process.pid)["TracerPid"] != "0")
     assert "(strace)" in refused(oomrec, process.pid)
     tracer.terminate()
     tracer.wait()
@@ -247,9 +248,7 @@ def sandboxed(plain, tmp_path):
             "for (;;) sleep(1); }\n",
         )
         process = plain.start(*prefix, program)
-        while "Seccomp:\t2" not in Path(f"/proc/{process.pid}/status").read_text():
-            assert process.poll() is None
-            time.sleep(0.01)
+        wait_for(lambda: "Seccomp:\t2" in Path(f"/proc/{process.pid}/status").read_text())
         return process
 
     return start
@@ -318,36 +317,22 @@ def test_a_process_that_is_not_dumpable(oomrec, plain, tmp_path, build_dir):
     assert process.poll() is None
 
 
-def running_as(account, *words) -> subprocess.Popen:
-    process = subprocess.Popen(
-        [str(word) for word in words],
-        cwd=account.home,
-        stdout=subprocess.PIPE,
-        preexec_fn=account.become,
-    )
-    assert process.stdout.readline()
-    return process
+@pytest.fixture
+def running_as(plain):
+    """running_as(ACCOUNT, *WORDS) is a program of that account, at its first line of output."""
+    return lambda account, *words: plain.start(
+        *words, cwd=account.home, preexec_fn=account.become
+    ).once()
 
 
 @needs_root
-def test_a_process_that_may_be_seen_but_not_read(users, plain, victim):
+def test_a_process_that_may_be_seen_but_not_read(users, plain, running_as, victim):
     """As where kernel.yama.ptrace_scope is 1 to 3: ptrace goes by the real user, /proc by the effective one."""
-    process = running_as(
-        users.victim, in_directory_of(users.victim, victim("attached")), "nanosleep", 1
-    )
-    with contextlib.closing(process.stdout):
-        ids = [
-            "--ruid",
-            users.attacker.uid,
-            "--euid",
-            users.victim.uid,
-            "--regid",
-            users.victim.uid,
-        ]
-        run = plain("setpriv", *ids, "--clear-groups", users.command, "attach", process.pid)
-        process.kill()
-        process.wait()
-    assert run.exit_code == 2, str(run)
+    program = in_directory_of(users.victim, victim("attached"))
+    process = running_as(users.victim, program, "nanosleep", 1)
+    own, other = users.victim.uid, users.attacker.uid
+    ids = ["--ruid", other, "--euid", own, "--regid", own, "--clear-groups"]
+    run = plain("setpriv", *ids, users.command, "attach", process.pid, exits=2)
     assert "does not let this user trace process" in run.stderr, str(run)
 
 
@@ -357,20 +342,16 @@ def in_directory_of(account, program: Path) -> Path:
     return copy
 
 
-def test_a_users_own_process_that_is_not_dumpable(users, tmp_path):
+def test_a_users_own_process_that_is_not_dumpable(users, running_as, tmp_path):
     account = users.victim
     process = running_as(account, in_directory_of(account, not_dumpable(tmp_path)))
-    try:
-        run = account(users.command, "attach", process.pid)
-        assert run.returncode == 2 and "it is not dumpable" in run.stderr, run.stderr
-        assert f"sudo oomrec attach {process.pid}" in run.stderr
-        assert process.poll() is None and not mapped_hooks(process.pid)
-    finally:
-        process.kill()
-        process.wait()
+    run = account(users.command, "attach", process.pid)
+    assert run.returncode == 2 and "it is not dumpable" in run.stderr, run.stderr
+    assert f"sudo oomrec attach {process.pid}" in run.stderr
+    assert process.poll() is None and not mapped_hooks(process.pid)
 
 
-def test_a_setuid_program(users, oomrec, tmp_path):
+def test_a_setuid_program(users, oomrec, running_as, tmp_path):
     program = in_directory_of(
         users.victim,
         built(
@@ -383,25 +364,13 @@ def test_a_setuid_program(users, oomrec, tmp_path):
     os.chown(program, 0, 0)
     program.chmod(0o4755)  # chown clears it
     process = running_as(users.victim, program)
-    try:
-        if state_uid(process.pid) != 0:
-            pytest.skip("this file system ignores setuid")
-        assert "is privileged: setuid" in refused(oomrec, process.pid)
-        run = users.victim(users.command, "attach", process.pid)
-        assert run.returncode == 2 and "another user's rights (setuid)" in run.stderr, run.stderr
-        assert process.poll() is None and not mapped_hooks(process.pid)
-    finally:
-        process.kill()
-        process.wait()
-
-
-def state_uid(pid: int) -> int:
-    [line] = [
-        line
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
-        if line.startswith("Uid:")
-    ]
-    return int(line.split()[2])
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    if f"\nUid:\t{users.victim.uid}\t0\t" not in status:
+        pytest.skip("this file system ignores setuid")
+    assert "is privileged: setuid" in refused(oomrec, process.pid)
+    run = users.victim(users.command, "attach", process.pid)
+    assert run.returncode == 2 and "another user's rights (setuid)" in run.stderr, run.stderr
+    assert process.poll() is None and not mapped_hooks(process.pid)
 
 
 def test_a_thread_of_the_kernel(oomrec):
@@ -417,7 +386,7 @@ def test_a_thread_of_the_kernel(oomrec):
 
 @needs_root
 @pytest.mark.parametrize("scope", [1, 2, 3])
-def test_yama(users, tmp_path, scope):
+def test_yama(users, running_as, tmp_path, scope):
     """Its setting stands in a mount namespace's own /proc/sys/kernel; the kernel's refusal is real."""
     account = users.victim
     process = running_as(account, in_directory_of(account, not_dumpable(tmp_path)))
@@ -426,18 +395,12 @@ def test_yama(users, tmp_path, scope):
         f"echo {scope} > /proc/sys/kernel/yama/ptrace_scope && "
         f"exec setpriv --reuid {account.uid} --clear-groups {users.command} attach {process.pid}"
     )
-    try:
-        run = subprocess.run(
-            ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=60
-        )
-        if "unshare" in run.stderr or "mount:" in run.stderr:
-            pytest.skip("no mount namespaces here")
-        assert run.returncode == 2, run.stderr
-        expected = (
-            "ptrace_scope is 3: it forbids all tracing" if scope == 3 else "it is not dumpable"
-        )
-        assert expected in run.stderr, run.stderr
-        assert process.poll() is None
-    finally:
-        process.kill()
-        process.wait()
+    run = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=60
+    )
+    if "unshare" in run.stderr or "mount:" in run.stderr:
+        pytest.skip("no mount namespaces here")
+    assert run.returncode == 2, run.stderr
+    expected = "ptrace_scope is 3: it forbids all tracing" if scope == 3 else "it is not dumpable"
+    assert expected in run.stderr, run.stderr
+    assert process.poll() is None

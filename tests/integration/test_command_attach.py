@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from attach_targets import (
-    built,
     copies,
     heap_bytes,
     mapped_hooks,
@@ -24,7 +23,7 @@ from attach_targets import (
     state_of,
     step,
 )
-from conftest import metadata, rounds
+from conftest import built, metadata, rounds
 from schemas import check
 from sizes import take_up
 from watching import eventually
@@ -94,11 +93,7 @@ def test_a_process_that_waits_for_a_line(oomrec, plain, tmp_path, read):
           void* kept = malloc(1000000);
           printf("%.5s %d\\n", line, kept != NULL);
         }}"""
-    program = tmp_path / "waits"
-    subprocess.run(
-        ["gcc", "-w", "-O1", "-x", "c", "-", "-o", program], input=source.encode(), check=True
-    )
-    process = plain.start(program, stdin=subprocess.PIPE).once("ready")
+    process = plain.start(built(tmp_path, "waits", source), stdin=subprocess.PIPE).once("ready")
     time.sleep(0.2)
     oomrec("attach", process.pid, exits=0)
     ended = plain.finish(process, input="hello\n")
@@ -278,13 +273,12 @@ def test_a_thread_in_a_signal_handler(oomrec, plain, tmp_path, interrupted):
 
 def test_libraries_at_the_end_of_the_address_space(oomrec, plain, tmp_path):
     """As a debugger starts a program: at fixed addresses. Nothing is mapped between its heap and them."""
-    source = tmp_path / "waits.c"
-    source.write_text(
+    source = (
         "#include <unistd.h>\n"
         "int main(void) { char c; return write(1, &c, 1) != 1 || read(0, &c, 1) != 1; }\n"
     )
-    subprocess.run(["gcc", "-no-pie", source, "-o", tmp_path / "waits"], check=True)
-    process = plain.start("setarch", "-R", tmp_path / "waits", stdin=subprocess.PIPE)
+    program = built(tmp_path, "waits", source, "-no-pie")
+    process = plain.start("setarch", "-R", program, stdin=subprocess.PIPE)
     if not process.stdout.read(1):
         pytest.skip("this machine does not let a program have fixed addresses")
 
@@ -324,18 +318,14 @@ def test_the_loader_searches_where_the_caller_says(oomrec, plain, tmp_path, buil
     shutil.copy(
         build_dir / "tests/victims/plugin_that_allocates.so", plugins / "found_by_run_path.so"
     )
-    source = tmp_path / "loads.c"
-    source.write_text(
+    source = (
         "#include <dlfcn.h>\n#include <stdio.h>\n#include <unistd.h>\n"
         'int main(void) { char line[2]; puts("ready"); fflush(stdout); read(0, line, 1);\n'
         'void* found = dlopen("found_by_run_path.so", RTLD_NOW);\n'
         'void* (*get)(unsigned long) = found ? dlsym(found, "plugin_allocate") : 0;\n'
         'printf("%d\\n", get && get(3000017)); fflush(stdout); read(0, line, 1); }\n'
     )
-    program = tmp_path / "loads"
-    subprocess.run(
-        ["gcc", "-w", source, "-o", program, f"-Wl,-rpath,{plugins}", "-ldl"], check=True
-    )
+    program = built(tmp_path, "loads", source, f"-Wl,-rpath,{plugins}", "-ldl")
     process = plain.start(program, stdin=subprocess.PIPE).once("ready")
     assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
     process.tell("\n").once("1")

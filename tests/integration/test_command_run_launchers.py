@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import built
 from kernel_log import memory_cgroup_of, report_oom_kill
 from watching import Watch, wait_for
 
@@ -31,10 +32,7 @@ int main(int count, char** words) {
 def launcher(tmp_path) -> Path:
     if shutil.which("gcc") is None:
         pytest.skip("not installed: gcc")
-    program = tmp_path / "launcher"
-    compiler = ["gcc", "-static", "-w", "-x", "c", "-", "-o", program]
-    subprocess.run(compiler, input=LAUNCHER, text=True, check=True)
-    return program
+    return built(tmp_path, "launcher", LAUNCHER, "-static")
 
 
 @pytest.mark.parametrize("how", ["into", "and wait"])

@@ -9,11 +9,10 @@ import re
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 
 import pytest
-from conftest import written
+from conftest import built, written
 
 GIB = 1 << 30
 MEMSET = """
@@ -344,15 +343,8 @@ int main(void) { char* at = map(1ul << 50); at[16] = 1; return at[17]; }
 """
 
 
-def build(tmp_path, source: str) -> str:
-    program = str(tmp_path / "program")
-    command = ["gcc", "-O1", "-w", "-x", "c", "-", "-o", program]
-    subprocess.run(command, input=source, text=True, check=True)
-    return program
-
-
 def test_the_latest_refusal_is_the_one_that_is_examined(preload, oomrec, tmp_path):
-    run = preload(build(tmp_path, REFUSED_ANEW), env={"OOMREC_LIMIT": "100M"})
+    run = preload(built(tmp_path, "program", REFUSED_ANEW), env={"OOMREC_LIMIT": "100M"})
     died_of(run, signal.SIGABRT)
     crash = oomrec.json("show", run.bundles()[-1])
     assert crash["verdict"]["code"] == "crash_after_refusal", crash["verdict"]
@@ -360,7 +352,7 @@ def test_the_latest_refusal_is_the_one_that_is_examined(preload, oomrec, tmp_pat
 
 
 def test_minus_one_that_was_made_a_null_has_led_to_the_crash(preload, shown, tmp_path):
-    run = preload(build(tmp_path, MADE_NULL))
+    run = preload(built(tmp_path, "program", MADE_NULL))
     died_of(run, signal.SIGSEGV)
     verdict = shown(run)["verdict"]
     assert (verdict["code"], verdict["certainty"]) == ("null_dereference", "proven"), verdict

@@ -6,6 +6,7 @@ import socket
 import subprocess
 
 import pytest
+from conftest import built
 
 MIB = 1 << 20
 LIVES_ON = "begun\nchildren: none, signals: 0\nexit handlers ran\n"
@@ -202,11 +203,7 @@ int main(void) { void* volatile block = malloc(bytes); return puts(block ? "serv
 
 def test_a_program_that_exports_no_function_but_the_c_librarys(preload, tmp_path):
     """As Ruby's and Tcl's: `_start`, where every stack begins, is not what asked."""
-    program = tmp_path / "nameless"
-    flags = ["-O1", "-fvisibility=hidden", "-rdynamic", "-s", "-w"]
-    subprocess.run(
-        ["gcc", *flags, "-x", "c", "-", "-o", program], input=NAMELESS, text=True, check=True
-    )
+    program = built(tmp_path, "nameless", NAMELESS, "-fvisibility=hidden", "-rdynamic", "-s")
     listed = subprocess.run(["nm", "-D", program], capture_output=True, text=True, check=True)
     assert " _start\n" in listed.stdout and " main\n" not in listed.stdout  # the control
     run = preload(program)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
+from conftest import built
 
 BLOCKS = 120_000
 SOURCE = f"""#include <stdlib.h>
@@ -26,10 +25,7 @@ SOURCE = f"""#include <stdlib.h>
 @pytest.fixture
 def held(preload, oomrec, tmp_path):
     """held(BYTES, …) is the bytes of each function's holder, of blocks that take up BYTES + 8."""
-    program = tmp_path / "holds"
-    subprocess.run(
-        ["gcc", "-g", "-O1", "-x", "c", "-", "-o", program], input=SOURCE.encode(), check=True
-    )
+    program = built(tmp_path, "holds", SOURCE, "-g")
 
     def run(*words) -> dict[str, int]:
         done = preload(program, *words, env={"OOMREC_DUMP_AT_EXIT": "1"})

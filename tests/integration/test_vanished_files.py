@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import built
 
 pytestmark = pytest.mark.needs_program("gcc")
 
@@ -33,9 +34,7 @@ int main(void) {
 
 @pytest.fixture
 def program(tmp_path) -> Path:
-    path = tmp_path / "holds"
-    subprocess.run(["gcc", "-O1", "-x", "c", "-o", path, "-"], input=PROGRAM, text=True, check=True)
-    return path
+    return built(tmp_path, "holds", PROGRAM)
 
 
 def functions_of_the_largest_holder(oomrec, bundle) -> list[str]:
