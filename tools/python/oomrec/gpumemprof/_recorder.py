@@ -63,39 +63,40 @@ def failures() -> int:
     return RECORDER.failures()
 
 
-_stack: list[tuple[int, Dumps]] = []  # id() of the owner, and its settings
-_stack_lock = threading.Lock()
+class _DumpSettings:
+    """The stack of settings, of which the topmost apply."""
+
+    def __init__(self) -> None:
+        self._stack: list[tuple[int, Dumps]] = []  # id() of the owner, and its settings
+        self.renew_lock()
+
+    def renew_lock(self) -> None:
+        """In a forked child: another thread of the parent may have held the lock. The stack is inherited."""
+        self._lock = threading.Lock()
+
+    def use(self, owner: object, dumps: Dumps) -> None:
+        """Applies `owner`'s settings from now on."""
+        with self._lock:
+            self._stack.append((id(owner), dumps))
+            self._apply()
+
+    def release(self, owner: object) -> None:
+        """Undoes `owner`'s latest `use`: the settings below it apply again."""
+        with self._lock:
+            for index in range(len(self._stack) - 1, -1, -1):
+                if self._stack[index][0] == id(owner):
+                    del self._stack[index]
+                    break
+            self._apply()
+
+    def _apply(self) -> None:
+        if not self._stack:
+            RECORDER.set_dumps(None, 0, 0)
+            return
+        dumps = self._stack[-1][1]
+        RECORDER.set_dumps(os.fsencode(dumps.directory), dumps.max_dumps, dumps.max_total_mb)
 
 
-def _apply() -> None:
-    if not _stack:
-        RECORDER.set_dumps(None, 0, 0)
-        return
-    dumps = _stack[-1][1]
-    RECORDER.set_dumps(os.fsencode(dumps.directory), dumps.max_dumps, dumps.max_total_mb)
-
-
-def use_dumps(owner: object, dumps: Dumps) -> None:
-    """Applies `owner`'s settings from now on."""
-    with _stack_lock:
-        _stack.append((id(owner), dumps))
-        _apply()
-
-
-def release_dumps(owner: object) -> None:
-    """Undoes `owner`'s latest `use_dumps`: the settings below it apply again."""
-    with _stack_lock:
-        for index in range(len(_stack) - 1, -1, -1):
-            if _stack[index][0] == id(owner):
-                del _stack[index]
-                break
-        _apply()
-
-
-def _renew_lock() -> None:
-    """In a forked child: another thread of the parent may have held the lock. The stack is inherited."""
-    global _stack_lock
-    _stack_lock = threading.Lock()
-
-
-at_fork(_renew_lock)
+_settings = _DumpSettings()
+at_fork(_settings.renew_lock)
+use_dumps, release_dumps = _settings.use, _settings.release
