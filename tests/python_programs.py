@@ -96,6 +96,9 @@ def in_a_child(work) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+TOLD = ("type", "context", "reason")
+
+
 def exception_of(bundle: Path) -> dict:
     """The exception in a bundle and what the program said of it: type, module, message, traceback, context, …"""
     written = metadata(bundle)

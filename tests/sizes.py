@@ -9,3 +9,13 @@ MOST_ROUNDED = 8192
 def take_up(held: int, requested: int, count: int = 1) -> bool:
     """Whether `held` is what so many blocks of the requested size take up."""
     return count * requested <= held < count * (requested + MOST_ROUNDED)
+
+
+def bytes_in(rows: list[dict], function: str, space: str) -> int:
+    """What a function, or one with this in its name, holds in a space."""
+    return sum(
+        row["bytes"]
+        for row in rows
+        if row["space"] == space
+        and any(function in (frame["function"] or "") for frame in row["stack"])
+    )

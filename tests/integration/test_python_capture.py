@@ -6,7 +6,7 @@ import json
 
 import pytest
 import schemas
-from python_programs import exception_of, limited_programs, programs
+from python_programs import TOLD, exception_of, limited_programs, programs
 from pythons import PACKAGE_PYTHON_VERSIONS
 
 
@@ -114,11 +114,7 @@ def test_without_the_recorder(unrecorded, python, version):
     )
     assert run.stdout == f"{run.only_bundle()}\n", str(run)
     recorded = exception_of(run.only_bundle())
-    assert (recorded["type"], recorded["context"], recorded["reason"]) == (
-        "MemoryError",
-        "alone",
-        "exception",
-    )
+    assert [recorded[key] for key in TOLD] == ["MemoryError", "alone", "exception"]
     assert recorded["custom_metadata"] == {"a": 1} and "bytearray(1 << 60)" in recorded["traceback"]
 
 

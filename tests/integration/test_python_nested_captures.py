@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import metadata
-from python_programs import exception_of, limited_programs
+from python_programs import TOLD, exception_of, limited_programs
 
 MIB = 1 << 20
 
@@ -217,11 +217,7 @@ def test_another_threads_failure_and_its_exception_here(recorded, python, versio
     run = recorded(RAISED_AGAIN, "pool", python=python(version))
     assert run.stdout == f"{run.only_bundle()}\n", str(run)
     exception = exception_of(run.only_bundle())
-    assert (exception["type"], exception["context"], exception["reason"]) == (
-        "MemoryError",
-        "main",
-        "soft_limit",
-    )
+    assert [exception[key] for key in TOLD] == ["MemoryError", "main", "soft_limit"]
     assert "return bytearray(200 << 20)" in exception["traceback"]
     assert ".result()" in exception["traceback"]
     assert metadata(run.only_bundle())["request"]["size"] // MIB == 200
@@ -261,11 +257,7 @@ def test_a_failed_tensor_of_a_worker_thread(recorded):
     )
     assert run.stdout == f"{run.only_bundle()}\n", str(run)
     exception = exception_of(run.only_bundle())
-    assert (exception["type"], exception["context"], exception["reason"]) == (
-        "RuntimeError",
-        "step",
-        "soft_limit",
-    )
+    assert [exception[key] for key in TOLD] == ["RuntimeError", "step", "soft_limit"]
     assert "DefaultCPUAllocator" in exception["message"]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import SOURCE
 from pythons import PYTHON_VERSIONS
+from sizes import bytes_in
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from line_shares import compare, share
@@ -47,15 +48,6 @@ TEXTS = sum(49 + 200 * len(str(i)) for i in range(100, 20_000))
 
 def rows_of(oomrec, bundle) -> list[dict]:
     return oomrec.json("show", "--top", "1000000", "--at", "end", bundle)["holders"]
-
-
-def bytes_in(rows: list[dict], function: str, space: str) -> int:
-    return sum(
-        row["bytes"]
-        for row in rows
-        if row["space"] == space
-        and any(function in (frame["function"] or "") for frame in row["stack"])
-    )
 
 
 @pytest.mark.parametrize("version", PYTHON_VERSIONS)

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 from conftest import metadata, written
 from pythons import FREE_THREADED_VERSIONS
+from sizes import bytes_in
 
 HEAP = "[Python's heap: free, or lost to rounding]"
 WITH_LOCK = "3.13 mimalloc"
@@ -59,15 +60,6 @@ def interpreter(python, version):
 @pytest.fixture
 def environment(version):
     return {"PYTHONMALLOC": "mimalloc"} if version == WITH_LOCK else {}
-
-
-def bytes_in(rows: list[dict], function: str, space: str) -> int:
-    return sum(
-        row["bytes"]
-        for row in rows
-        if row["space"] == space
-        and any(function in (frame["function"] or "") for frame in row["stack"])
-    )
 
 
 @pytest.fixture
