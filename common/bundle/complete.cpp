@@ -252,9 +252,7 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
   });
   if (completion.verdict != nullptr) metadata.replace(*completion.verdict);
   if (completion.crash_session != nullptr)
-    metadata.replace("crash", [&](text::JsonWriter& json) {
-      write_crash(hook, json, *completion.crash_session, completion.exported_name);
-    });
+    metadata.replace(crash_of(hook, *completion.crash_session, completion.exported_name));
   if (completion.verdict != nullptr) metadata.replace(completion.verdict->limit);
   if (completion.reserve.has_limit) metadata.replace(completion.reserve);
   if (completion.end != nullptr) metadata.replace(completion.end->account);

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "common/bundle/bundle.h"
+#include "common/facts/end.h"
 #include "common/text/json_writer.h"
 
 namespace oomrec::bundle {
@@ -80,7 +81,17 @@ inline constexpr TextKey kTextKeys[] = {
 // The verdict's certainty, or null if it claims nothing.
 void write_certainty(text::JsonWriter&, const verdict::Verdict&) noexcept;
 
-void write_crash(InHook, text::JsonWriter&, const session::View&, text::ExportedName) noexcept;
+// The crash in a session's header.
+struct CrashFrames {
+  InHook hook;
+  const session::View& view;
+  std::span<const std::uint64_t> frames;
+  text::ExportedName names;
+  void write(text::JsonWriter& json) const noexcept {
+    text::write_frames(hook, json, view, frames, names);
+  }
+};
+facts::Crash<CrashFrames> crash_of(InHook, const session::View&, text::ExportedName) noexcept;
 
 inline constexpr const char* kFileNames[] = {
     "manifest.json", "metadata.json",  "events.json",      "environment.json",

@@ -17,74 +17,54 @@ namespace {
 using session::Failure;
 using session::TableId;
 
-// Writes "thread" and its value: entry `index` of `threads`.
-void write_thread(text::JsonWriter& json, const session::View& view, std::uint64_t index) noexcept {
+session::Thread thread_of(const session::View& view, std::uint64_t index) noexcept {
   session::Thread thread{};
   view.read(TableId::threads, index, thread);
-  thread.name[sizeof thread.name - 1] = '\0';
-  json.key("thread").begin_object(text::JsonLayout::one_line);
-  json.key("tid");
-  thread.tid == 0 ? json.null() : json.signed_number(thread.tid);
-  json.key("name").string_or_null(thread.name);
-  json.end_object();
+  return thread;
 }
+
+struct Stack {
+  InHook hook;
+  const session::View& view;
+  std::uint32_t node;
+  text::ExportedName names;
+  void write(text::JsonWriter& json) const noexcept {
+    text::write_stack(hook, json, view, node, names);
+  }
+};
 
 void write_request(InHook hook, text::JsonWriter& json, const Job& job) noexcept {
   Failure failure{};
-  if (job.cause.failure == 0 || !job.view.read(TableId::failures, job.cause.failure, failure))
-    return json.null();
-  json.begin_object();
-  json.key("api").string(name_of(static_cast<Api>(failure.api)));
-  json.key("size").number(failure.bytes);
-  json.key("space").string(name_of(static_cast<Space>(failure.space)));
-  json.key("error").string_or_null(
-      text::error_name(static_cast<Space>(failure.space), failure.error));
-  json.key("repeats").number(failure.repeats.load(std::memory_order_relaxed));
-  facts::write_section(json, aftershocks_of(job.view, job.cause.failure));
-  write_thread(json, job.view, failure.thread);
-  json.key("stack");
-  text::write_stack(hook, json, job.view, failure.node, job.cause.exported_name);
   session::Device device;
-  const bool known = text::read_device(job.view, failure.device.device, device);
-  json.key("device");
-  known ? text::write_device(json, device) : json.null();
-  json.key("device_evidence");
-  known ? text::write_device_evidence(json, failure.device) : json.null();
-  json.end_object();
-}
-
-void write_child(text::JsonWriter& json, const session::ChildDeath* child) noexcept {
-  if (child == nullptr) return json.null();
-  json.begin_object();
-  json.key("pid").signed_number(child->pid);
-  json.key("program").string_or_null(child->program);
-  json.key("verdict").string(name_of(static_cast<VerdictCode>(child->verdict)));
-  json.key("held_bytes").number(child->held_bytes);
-  json.key("largest_bytes").number(child->largest_bytes);
-  json.key("where").string_or_null(child->where);
-  json.key("bundle").string_or_null(child->bundle);
-  json.end_object();
+  const bool has_failed =
+      job.cause.failure != 0 && job.view.read(TableId::failures, job.cause.failure, failure);
+  const bool has_device = text::read_device(job.view, failure.device.device, device);
+  const facts::StoredRequest<Stack> request{
+      {failure,
+       thread_of(job.view, failure.thread),
+       text::error_name(static_cast<Space>(failure.space), failure.error),
+       failure.repeats,
+       aftershocks_of(job.view, job.cause.failure),
+       {hook, job.view, failure.node, job.cause.exported_name}},
+      has_device,
+      device};
+  facts::write_section(json, has_failed ? &request : nullptr);
 }
 
 }  // namespace
 
-void write_crash(InHook hook, text::JsonWriter& json, const session::View& view,
-                 text::ExportedName names) noexcept {
+facts::Crash<CrashFrames> crash_of(InHook hook, const session::View& view,
+                                   text::ExportedName names) noexcept {
   const session::Crash& crash = view.header().crash;
   const std::uint32_t signal = crash.signal.load(std::memory_order_acquire);
-  if (signal == 0) return json.null();
-  json.begin_object();
-  json.key("signal").number(signal);
-  json.key("name").string_or_null(text::signal_name(signal));
-  json.key("address");
-  session::has_address(crash) ? json.number(crash.address) : json.null();
-  json.key("sender_pid");
-  crash.sender_pid == 0 ? json.null() : json.signed_number(crash.sender_pid);
-  write_thread(json, view, crash.thread);
-  json.key("stack");
   const std::uint32_t count = std::min(crash.frame_count, session::kCrashFrames);
-  text::write_frames(hook, json, view, {crash.frames, count}, names);
-  json.end_object();
+  return {signal,
+          text::signal_name(signal),
+          session::has_address(crash),
+          crash.address,
+          crash.sender_pid,
+          thread_of(view, crash.thread),
+          {hook, view, {crash.frames, count}, names}};
 }
 
 std::string_view outcome_text(OutcomeKind kind, std::int32_t value,
@@ -117,18 +97,14 @@ bool write_metadata(InHook hook, Job& job) noexcept {
   json.key("reason").string(name_of(job.cause.trigger));
   json.key("outcome").string(outcome_text(job.cause.outcome, job.cause.outcome_value, outcome));
   facts::write_section(json, job.work.verdict);
-  json.key("crash");
-  write_crash(hook, json, job.view, job.cause.exported_name);
+  facts::write_section(json, crash_of(hook, job.view, job.cause.exported_name));
   facts::write_section(json, job.work.verdict.limit);
   facts::write_section(json, session::limit_reserve_of(job.view.header()));
-  constexpr session::CgroupAccount kNone{};
-  facts::write_section(json, job.cause.end == nullptr ? kNone : job.cause.end->account);
-  json.key("request");
+  facts::write_section(json, job.cause.end != nullptr ? &job.cause.end->account : nullptr);
   write_request(hook, json, job);
   json.key("failure");
   job.cause.failure == 0 ? json.null() : json.number(job.cause.failure);
-  json.key("child");
-  write_child(json, job.cause.child);
+  facts::write_section(json, job.cause.child);
   json.key("backend").string(backend_of(job));
   json.key("captured_event_count").number(job.event_count);
   const text::ExceptionTexts none;

@@ -7,7 +7,7 @@
 //   key                   in the object that it is part of
 //   layout                one member per line, or all on one line
 //   is_known(fact)        only if the section may be null
-//   describe(v, fact)     calls v.field(key, value, meaning), v.object(…)
+//   describe(v, fact)     calls v.field(key, value, meaning), v.object(…), v.section(fact)
 #pragma once
 
 #include <cstdint>

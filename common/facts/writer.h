@@ -29,6 +29,9 @@ class Writer {
     is_known ? put_object(layout, members) : json_.null();
   }
 
+  void section(const auto& fact);
+  void section_or_null(const auto& fact, bool is_known);
+
   void put_object(JsonLayout layout, const auto& members) {
     json_.begin_object(layout);
     members(*this);
@@ -38,6 +41,10 @@ class Writer {
  private:
   void put(std::unsigned_integral auto number) { json_.number(number); }
   void put(std::signed_integral auto number) { json_.signed_number(number); }
+  void put(std::string_view text) { json_.string(text); }
+  template <class Value>
+  requires requires(const Value& value, Json& json) { value.write(json); }
+  void put(const Value& value) { value.write(json_); }
   template <class Value>
   void put(const OrNull<Value>& value) {
     value.is_known ? put(value.value) : json_.null();
@@ -83,6 +90,21 @@ template <class Json, class Fact>
 void write_section(Json& json, const Fact& fact) {
   json.key(Section<Fact>::key);
   write(json, fact);
+}
+// Null: the fact is not known.
+template <class Json, class Fact>
+void write_section(Json& json, const Fact* fact) {
+  json.key(Section<Fact>::key);
+  fact != nullptr ? write(json, *fact) : json.null();
+}
+
+template <class Json>
+void Writer<Json>::section(const auto& fact) {
+  write_section(json_, fact);
+}
+template <class Json>
+void Writer<Json>::section_or_null(const auto& fact, bool is_known) {
+  write_section(json_, is_known ? &fact : nullptr);
 }
 
 }  // namespace oomrec::facts

@@ -92,48 +92,6 @@ unsigned fragmentation_percent(std::uint64_t free_bytes, std::uint64_t reserved)
                                100);
 }
 
-void write_device(JsonWriter& json, const Device& device) noexcept {
-  char uuid[48];
-  Text text{uuid};
-  add_uuid(text, device);
-  json.begin_object(JsonLayout::one_line);
-  json.key("kind").string(vendor_name(device));
-  json.key("id").signed_number(device.ordinal);
-  json.key("uuid").string(text.view());
-  json.key("name").string_or_null(name_of(device));
-  json.end_object();
-}
-
-void write_device_evidence(JsonWriter& json, const DeviceEvidence& at) noexcept {
-  const bool polled = at.total_bytes != 0;
-  const bool torch = at.torch_reserved_bytes != 0;
-  json.begin_object();
-  json.key("total_bytes");
-  write_number_or_null(json, polled, at.total_bytes);
-  json.key("free_bytes");
-  write_number_or_null(json, polled, at.free_bytes);
-  json.key("used_bytes");
-  write_number_or_null(json, polled, saturating_subtract(at.total_bytes, at.free_bytes));
-  json.key("age_ms");
-  write_number_or_null(json, polled, at.polled_age_ms);
-  json.key("counted_bytes").number(at.counted_bytes);
-  json.key("managed_bytes").number(at.managed_bytes);
-  json.key("others_bytes");
-  write_number_or_null(json, polled, used_by_others(at));
-  json.key("limit_bytes");
-  write_number_or_null(json, at.limit_bytes != 0, at.limit_bytes);
-  json.key("pool_used_bytes").number(at.pool_used_bytes);
-  json.key("pool_reserved_bytes").number(at.pool_reserved_bytes);
-  json.key("torch_allocated_bytes");
-  write_number_or_null(json, torch, at.torch_allocated_bytes);
-  json.key("torch_reserved_bytes");
-  write_number_or_null(json, torch, at.torch_reserved_bytes);
-  json.key("torch_largest_free_bytes");
-  write_number_or_null(json, torch && at.torch_largest_free_bytes != session::kUnlimited,
-                       at.torch_largest_free_bytes);
-  json.end_object();
-}
-
 void write_gpu(JsonWriter& json, const session::View& view, const Device& device) noexcept {
   char uuid[48], version[32];
   Text uuid_text{uuid}, version_text{version};

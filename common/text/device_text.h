@@ -41,10 +41,6 @@ inline constexpr unsigned kFragmentedPercent = 30, kBadlyFragmentedPercent = 50;
 std::string_view fragmentation_word(unsigned percent) noexcept;
 unsigned fragmentation_percent(std::uint64_t free_bytes, std::uint64_t reserved) noexcept;
 
-// Values of metadata.json's request: {"kind", "id", "uuid", "name"}, and the figures.
-void write_device(JsonWriter&, const session::Device&) noexcept;
-void write_device_evidence(JsonWriter&, const session::DeviceEvidence&) noexcept;
-
 // A value of environment.json's `gpus`, and "CUDA 13.5" of the drivers in use.
 void write_gpu(JsonWriter&, const session::View&, const session::Device&) noexcept;
 std::string_view driver_versions(const session::View&, std::span<char> buffer) noexcept;

@@ -40,6 +40,10 @@ class FactReader {
   static void read(const Json& json, Number& number) {
     if (json.is_number_integer()) number = json.get<Number>();
   }
+  // What was computed of the others is not read.
+  template <std::integral Number>
+  static void read(const Json&, const Number&) {}
+  static void read(const Json&, std::string_view) {}
   template <class Value>
   static void read(const Json& json, const facts::OrNull<Value>& value) {
     read(json, value.value);

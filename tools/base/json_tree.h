@@ -31,6 +31,7 @@ class JsonTree {
   void signed_number(std::int64_t value) { put(value); }
   void boolean(bool value) { put(value); }
   void null() { put(nullptr); }
+  void value(Json value) { put(std::move(value)); }
 
   Json take() { return std::move(root_); }
 

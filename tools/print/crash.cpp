@@ -6,6 +6,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "common/facts/end.h"
+#include "tools/base/json_tree.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::print {
@@ -13,15 +15,10 @@ namespace {
 
 using session::TableId;
 
-// The recorded crash, checked: a damaged recording may hold anything.
-struct CrashFacts {
-  int signal = 0;
-  std::string name;
-  bool has_address = false;
-  std::uint64_t address = 0;
-  std::int32_t sender_pid = 0;
-  session::Thread thread{};
-  std::vector<recording::LocationId> stack;
+struct Stack {
+  recording::Locations& locations;
+  std::vector<recording::LocationId> frames;
+  void write(JsonTree& json) const { json.value(recording::stack_json(frames, locations)); }
 };
 
 // Whether the recording has the code object or module that the frame refers to.
@@ -50,50 +47,44 @@ std::vector<recording::LocationId> stack_of(const bundles::Source& source,
   return stack;
 }
 
-CrashFacts read_crash(const bundles::Source& source) {
+// The recorded crash, checked: a damaged recording may hold anything. `name` is the buffer of its
+// name.
+facts::Crash<Stack> crash_of(const bundles::Source& source, std::string& name) {
   const session::Crash& crash = source.recording->header().crash;
-  CrashFacts found;
-  found.signal = static_cast<int>(crash.signal.load());
-  if (found.signal == 0) return found;
-  const char* const name = sigabbrev_np(found.signal);
-  found.name =
-      name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", found.signal);
-  found.has_address = session::has_address(crash);
-  found.address = crash.address;
-  found.sender_pid = crash.sender_pid;
-  source.recording->view().read(TableId::threads, crash.thread, found.thread);
-  found.thread.name[sizeof found.thread.name - 1] = '\0';
-  found.stack = stack_of(source, crash);
-  return found;
+  const std::uint32_t signal = crash.signal;
+  session::Thread thread{};
+  if (signal == 0) return {.stack = {*source.locations, {}}};
+  const char* const known = sigabbrev_np(static_cast<int>(signal));
+  name = known != nullptr ? fmt::format("SIG{}", known) : fmt::format("signal {}", signal);
+  source.recording->view().read(TableId::threads, crash.thread, thread);
+  return {signal,
+          name,
+          session::has_address(crash),
+          crash.address,
+          crash.sender_pid,
+          thread,
+          {*source.locations, stack_of(source, crash)}};
 }
 
 }  // namespace
 
 std::string crash_text(const bundles::Source& source, const recording::StackStyle& style) {
-  const CrashFacts crash = read_crash(source);
+  std::string name;
+  const facts::Crash<Stack> crash = crash_of(source, name);
   if (crash.signal == 0) return {};
-  std::string text = "  " + crash.name;
+  std::string text = "  " + name;
   if (crash.has_address) text += fmt::format(" at address {:#x}", crash.address);
   if (crash.thread.tid != 0)
-    text += fmt::format(" in thread {} \"{}\"", crash.thread.tid, printable(crash.thread.name));
+    text += fmt::format(" in thread {} \"{}\"", crash.thread.tid,
+                        printable(facts::Name{crash.thread.name}.view()));
   if (crash.sender_pid != 0 && crash.sender_pid != source.recording->header().pid)
     text += fmt::format(", sent by process {}", crash.sender_pid);
-  return text + '\n' + recording::stack_text(crash.stack, *source.locations, style);
+  return text + '\n' + recording::stack_text(crash.stack.frames, *source.locations, style);
 }
 
 Json crash_json(const bundles::Source& source) {
-  const CrashFacts crash = read_crash(source);
-  if (crash.signal == 0) return nullptr;
-  return {
-      {"signal", crash.signal},
-      {"name", crash.name},
-      {"address", crash.has_address ? Json(crash.address) : Json(nullptr)},
-      {"sender_pid", crash.sender_pid != 0 ? Json(crash.sender_pid) : Json(nullptr)},
-      {"thread",
-       {{"tid", crash.thread.tid != 0 ? Json(crash.thread.tid) : Json(nullptr)},
-        {"name", text_or_null(printable(crash.thread.name))}}},
-      {"stack", recording::stack_json(crash.stack, *source.locations)},
-  };
+  std::string name;
+  return fact_json(crash_of(source, name));
 }
 
 }  // namespace oomrec::tools::print

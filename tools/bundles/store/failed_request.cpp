@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "common/facts/request.h"
 #include "common/text/text.h"
 #include "tools/base/json_tree.h"
 #include "tools/base/text.h"
@@ -15,11 +16,10 @@ namespace {
 
 using session::TableId;
 
-// A fixed-size text field of the recording, up to its NUL.
-template <std::size_t N>
-Json field_json(const char (&field)[N]) {
-  return text_or_null(printable({field, strnlen(field, N)}));
-}
+struct Stack {
+  Json frames;
+  void write(JsonTree& json) const { json.value(frames); }
+};
 
 }  // namespace
 
@@ -46,19 +46,16 @@ Json request_json(const Source& source) {
   const FailureDetails details{source};
   if (!details.exists) return nullptr;
   const session::Failure& failure = details.failure;
-  return {
-      {"api", name_of(static_cast<Api>(failure.api))},
-      {"size", failure.bytes},
-      {"space", name_of(static_cast<Space>(failure.space))},
-      {"device", text_or_null(recording::device_label(*source.recording, failure.device.device))},
-      {"error", text_or_null(details.error())},
-      {"repeats", source.repeats()},
-      fact_member(source.aftershocks()),
-      {"thread",
-       {{"tid", details.thread.tid != 0 ? Json(details.thread.tid) : Json(nullptr)},
-        {"name", text_or_null(printable(details.thread.name))}}},
-      {"stack", recording::stack_json(source.locations->of_stack(failure.node), *source.locations)},
-  };
+  const std::string error = details.error();
+  const std::string device = recording::device_label(*source.recording, failure.device.device);
+  return fact_json(facts::ShownRequest<Stack>{
+      {failure,
+       details.thread,
+       error,
+       source.repeats(),
+       source.aftershocks(),
+       {recording::stack_json(source.locations->of_stack(failure.node), *source.locations)}},
+      device});
 }
 
 Json in_flight_json(const Source& source) {
@@ -66,29 +63,12 @@ Json in_flight_json(const Source& source) {
   if (recording.in_flight().empty()) return nullptr;
   const recording::RequestInFlight& request = recording.in_flight().front();
   const session::Thread thread = recording.view().thread_at(request.thread, ~std::uint64_t{0} / 2);
-  const std::string_view name{thread.name, strnlen(thread.name, sizeof thread.name)};
   return {
       {"api", name_of(request.api)},
       {"size", request.bytes},
       {"space", name_of(request.space)},
-      {"thread",
-       {{"tid", thread.tid != 0 ? Json(thread.tid) : Json(nullptr)},
-        {"name", text_or_null(printable(std::string{name}))}}},
+      fact_member(thread),
       {"stack", recording::stack_json(source.locations->of_stack(request.node), *source.locations)},
-  };
-}
-
-Json child_json(const Source& source) {
-  const session::ChildDeath& child = source.recording->header().child;
-  if (child.pid == 0) return nullptr;
-  return {
-      {"pid", child.pid},
-      {"program", field_json(child.program)},
-      {"verdict", name_of(static_cast<VerdictCode>(child.verdict))},
-      {"held_bytes", child.held_bytes},
-      {"largest_bytes", child.largest_bytes},
-      {"where", field_json(child.where)},
-      {"bundle", field_json(child.bundle)},
   };
 }
 

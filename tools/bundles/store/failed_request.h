@@ -1,4 +1,4 @@
-// The JSON of the failed request, and of the worker whose death ended the process.
+// The JSON of the failed request, and of one that was being made.
 #pragma once
 
 #include <string>
@@ -23,6 +23,5 @@ struct FailureDetails {
 Json request_json(const Source&);  // null: no request failed
 // The largest request that a thread was making when the process was killed; null: none is known.
 Json in_flight_json(const Source&);
-Json child_json(const Source&);  // null: no worker's death ended it
 
 }  // namespace oomrec::tools::bundles

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "common/bundle/retention.h"
+#include "common/facts/end.h"
 #include "common/text/frames.h"
 #include "tools/base/json_tree.h"
 #include "tools/base/text.h"
@@ -112,7 +113,7 @@ Json report_facts(const bundles::Source& source) {
       {"verdict", verdict_member(source, verdict)},
       {"request", bundles::request_json(source)},
       {"crash", print::crash_json(source)},
-      {"child", bundles::child_json(source)},
+      fact_member(source.recording->header().child),
       {"limit", limit_member(verdict.limit)},
       {"cgroup_account", print::cgroup_account_json(source)},
       {"spaces", spaces_member(*source.recording)},

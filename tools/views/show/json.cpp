@@ -1,3 +1,4 @@
+#include "common/facts/end.h"
 #include "tools/base/json_tree.h"
 #include "tools/base/text.h"
 #include "tools/bundles/signature/holders.h"
@@ -90,7 +91,7 @@ Json show_json(const bundles::Source& source, const ShowStyle& style) {
       {"exception", print::exception_json(source)},
       {"custom_metadata", print::custom_metadata_json(source)},
       {"crash", print::crash_json(source)},
-      {"child", bundles::child_json(source)},
+      fact_member(source.recording->header().child),
       fact_member(verdict.limit),
       fact_member(session::limit_reserve_of(source.recording->header())),
       {"cgroup_account", print::cgroup_account_json(source)},

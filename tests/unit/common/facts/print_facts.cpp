@@ -5,7 +5,7 @@
 #include <span>
 
 #include "common/facts/account.h"
-#include "common/facts/request.h"
+#include "common/facts/end.h"
 #include "common/facts/verdict.h"
 #include "tools/base/json_value.h"
 
@@ -35,6 +35,9 @@ Json enum_of(std::span<const std::string_view> names) {
   return {{"enum", words}};
 }
 
+struct Stack {};
+Json schema_of(const Stack&) { return {{"$ref", "definitions.json#/$defs/stack"}}; }
+Json schema_of(std::string_view) { return {{"type", "string"}}; }
 Json schema_of(std::unsigned_integral auto) { return {{"type", "integer"}, {"minimum", 0}}; }
 Json schema_of(std::signed_integral auto) { return {{"type", "integer"}}; }
 template <class Number>
@@ -87,6 +90,15 @@ class Schema {
     add(key, or_null(object_of(members)), meaning);
   }
 
+  template <class Fact>
+  void section(const Fact&) {
+    add(Section<Fact>::key, reference_to<Fact>(), Section<Fact>::meaning);
+  }
+  template <class Fact>
+  void section_or_null(const Fact&, bool) {
+    add(Section<Fact>::key, or_null(reference_to<Fact>()), Section<Fact>::meaning);
+  }
+
   static Json object_of(const auto& members) {
     Schema schema;
     members(schema);
@@ -97,6 +109,11 @@ class Schema {
   }
 
  private:
+  template <class Fact>
+  static Json reference_to() {
+    return {{"$ref", "#/$defs/" + std::string{Section<Fact>::key}}};
+  }
+
   void add(std::string_view key, Json schema, std::string_view meaning) {
     schema["description"] = meaning;
     properties_[key] = std::move(schema);
@@ -107,13 +124,25 @@ class Schema {
 };
 
 template <class Fact>
-void add(Json& schemas) {
+Json section_of(const Fact& fact) {
   using Described = Section<Fact>;
-  Fact fact{};
   Json schema = Schema::object_of([&](auto& v) { Described::describe(v, fact); });
   if constexpr (requires { Described::is_known(fact); }) schema = or_null(schema);
   schema["description"] = Described::meaning;
-  schemas[Described::key] = std::move(schema);
+  return schema;
+}
+template <class Fact>
+void add(Json& schemas) {
+  schemas[Section<Fact>::key] = section_of(Fact{});
+}
+
+void add_requests(Json& schemas) {
+  const session::Failure failure{};
+  const session::Thread thread{};
+  const session::Device device{};
+  const Request<Stack> request{failure, thread, {}, 0, {}, {}};
+  schemas["request"] = or_null(section_of(ShownRequest<Stack>{request, {}}));
+  schemas["stored_request"] = or_null(section_of(StoredRequest<Stack>{request, false, device}));
 }
 
 }  // namespace
@@ -123,9 +152,15 @@ int main() {
   for (const Vocabulary& shared : kVocabulary) schemas[shared.name] = enum_of(shared.words);
   schemas["certainty"]["enum"].push_back(nullptr);  // of a verdict that claims nothing
   add<Verdict>(schemas);
+  add_requests(schemas);
   add<Aftershocks>(schemas);
+  add<session::Thread>(schemas);
+  add<session::Device>(schemas);
+  add<session::DeviceEvidence>(schemas);
   add<Limit>(schemas);
   add<session::LimitReserve>(schemas);
+  add<Crash<Stack>>(schemas);
+  add<session::ChildDeath>(schemas);
   add<session::CgroupAccount>(schemas);
   std::puts(schemas.dump().c_str());
 }

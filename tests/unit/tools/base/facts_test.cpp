@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/facts/account.h"
+#include "common/facts/end.h"
 #include "common/facts/request.h"
 #include "common/facts/verdict.h"
 #include "tools/base/fact_reader.h"
@@ -136,6 +137,70 @@ TEST_CASE("a verdict has a certainty only if it claims a cause") {
   CHECK(std::string{read.evidence[1]} == verdict.evidence[1]);
 }
 
+TEST_CASE("a thread without a number or a name") {
+  session::Thread thread{};
+  CHECK(written(thread) == "{\"tid\": null, \"name\": null}\n");
+  thread.tid = 42;
+  std::strcpy(thread.name, "loader");
+  CHECK(printed(thread) == R"({"tid":42,"name":"loader"})");
+}
+
+TEST_CASE("a device's figures are null as far as nobody reported them") {
+  session::DeviceEvidence at{};
+  CHECK(printed(at) ==
+        R"({"total_bytes":null,"free_bytes":null,"used_bytes":null,"age_ms":null,)"
+        R"("counted_bytes":0,"managed_bytes":0,"others_bytes":null,"limit_bytes":null,)"
+        R"("pool_used_bytes":0,"pool_reserved_bytes":0,"torch_allocated_bytes":null,)"
+        R"("torch_reserved_bytes":null,"torch_largest_free_bytes":null})");
+  at = {1, 250, 10, 100, 30, 90, 20, 5, 8, 40, 50, 7};
+  const auto read = read_back(at);
+  at.device = read.device;  // an entry of the recording, in no file
+  CHECK(std::memcmp(&read, &at, sizeof at) == 0);
+  CHECK(written(at).find(R"("used_bytes": 90,)") != std::string::npos);
+  CHECK(written(at).find(R"("others_bytes": 40,)") != std::string::npos);
+}
+
+namespace {
+
+struct Stack {
+  void write(auto& json) const { json.string("main"); }
+};
+
+}  // namespace
+
+TEST_CASE("a request has its device's figures in a bundle, and its name elsewhere") {
+  session::Failure failure{};
+  failure.api = static_cast<std::uint16_t>(Api::malloc);
+  failure.bytes = 77;
+  session::Thread thread{};
+  session::Device device{};
+  device.vendor = 1;
+  device.ordinal = 2;
+  const facts::Request<Stack> request{failure, thread, "ENOMEM", 3, {1, 4}, {}};
+  const std::string asked = R"({"api":"malloc","size":77,"space":"heap",)";
+  const std::string common =
+      R"("error":"ENOMEM","repeats":3,"aftershocks":{"count":1,"last_after_ms":4},)"
+      R"("thread":{"tid":null,"name":null},"stack":"main")";
+  CHECK(printed(facts::ShownRequest<Stack>{request, "hip:2"}) ==
+        asked + R"("device":"hip:2",)" + common + "}");
+  CHECK(printed(facts::StoredRequest<Stack>{request, false, device}) ==
+        asked + common + R"(,"device":null,"device_evidence":null})");
+  CHECK(printed(facts::StoredRequest<Stack>{request, true, device})
+            .find(R"("device":{"kind":"hip","id":2,"uuid":"GPU-0)") != std::string::npos);
+}
+
+TEST_CASE("a crash is null without a signal, and has what the kernel gives") {
+  facts::Crash<Stack> crash{.stack = {}};
+  CHECK(written(crash) == "null\n");
+  crash.signal = 11;
+  crash.name = "SIGSEGV";
+  CHECK(printed(crash) == R"({"signal":11,"name":"SIGSEGV","address":null,"sender_pid":null,)"
+                          R"("thread":{"tid":null,"name":null},"stack":"main"})");
+  crash.has_address = true;
+  crash.sender_pid = 5;
+  CHECK(printed(crash).find(R"("address":0,"sender_pid":5,)") != std::string::npos);
+}
+
 TEST_CASE("a fact that is read back is the one that was written") {
   session::CgroupAccount account = full_cgroup();
   account.scope = static_cast<session::u32>(session::AccountScope::machine);
@@ -149,6 +214,17 @@ TEST_CASE("a fact that is read back is the one that was written") {
   CHECK(limit.kind == LimitKind::soft);
   CHECK(limit.bytes == 900);
   CHECK(limit.used_bytes == 800);
+
+  session::ChildDeath child{};
+  child.pid = 17;
+  child.verdict = static_cast<session::u32>(VerdictCode::cgroup_oom_kill);
+  child.held_bytes = 900;
+  std::strcpy(child.where, "train.py:42 make_batch");
+  CHECK(printed(child) ==
+        R"({"pid":17,"program":null,"verdict":"cgroup_oom_kill","held_bytes":900,)"
+        R"("largest_bytes":0,"where":"train.py:42 make_batch","bundle":null})");
+  const auto death = read_back(child);
+  CHECK(std::memcmp(&death, &child, sizeof child) == 0);
 
   const auto aftershocks = read_back(facts::Aftershocks{3, 40});
   CHECK(aftershocks.count == 3);
