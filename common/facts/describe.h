@@ -50,6 +50,8 @@ template <class Number>
 struct Flag {
   Number& value;
 };
+template <class Number>
+Flag(Number&) -> Flag<Number>;
 
 // A name from outside the recorder, in a fixed array without a NUL if it fills it; null if empty.
 template <class Char, std::size_t N>
