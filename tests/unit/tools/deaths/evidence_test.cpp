@@ -369,19 +369,19 @@ TEST_CASE("the kernel names another cgroup than the one in which the process was
     scene.file(other / "memory.limit_in_bytes", std::to_string(60 * kMiB) + "\n");
     scene.file(other / "memory.usage_in_bytes", "0\n");
     scene.log(kill_line(4711, "python3", "/other"));
-    CHECK(explain().limit_bytes == 60 * kMiB);
-    CHECK(explain().limit_used_bytes == 60 * kMiB);
+    CHECK(explain().limit.bytes == 60 * kMiB);
+    CHECK(explain().limit.used == 60 * kMiB);
   }
   SUBCASE("which is gone") {
     scene.log(kill_line(4711, "python3", "/gone"));
     CHECK(explain().code == VerdictCode::cgroup_oom_kill);
-    CHECK(explain().limit_bytes == 0);
+    CHECK(explain().limit.bytes == 0);
   }
   SUBCASE("not by its name: the one in which it was counts no kill") {
     scene.log("Memory cgroup out of memory: Killed process 4711 (python3) anon-rss:61440kB\n");
     CHECK(explain().code == VerdictCode::cgroup_oom_kill);
-    CHECK(explain().limit_bytes == 0);
+    CHECK(explain().limit.bytes == 0);
     scene.file(scene.job / "memory.oom_control", "oom_kill 1\n");
-    CHECK(explain().limit_bytes == 700 * kMiB);
+    CHECK(explain().limit.bytes == 700 * kMiB);
   }
 }
