@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import subprocess
 import sys
 import tarfile
 
@@ -104,11 +105,18 @@ def test_on_dask(shipped, fleet, answer, monkeypatch):
 @pytest.mark.full
 @pytest.mark.needs_module("pyspark")
 @pytest.mark.needs_program("java")
-def test_on_spark(shipped, fleet, answer, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(SOURCE / "tools" / "python"), *sys.path]))
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    code, output, _ = fleet("reextract", shipped, "--on", "spark://local[2]", "--json")
-    check(shipped, answer, json.loads(output), code)
+def test_on_spark(shipped, answer):
+    """In a process of its own: workers have the environment of the process' first session."""
+    path = os.pathsep.join([str(SOURCE / "tools" / "python"), *sys.path])
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "oomrec.fleet", "reextract", shipped),
+            *("--on", "spark://local[2]", "--json"),
+        ],
+        env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+    )
+    check(shipped, answer, json.loads(done.stdout or "{}"), done.returncode)
 
 
 @pytest.mark.parametrize(

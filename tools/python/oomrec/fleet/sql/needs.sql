@@ -5,7 +5,7 @@ WITH chosen AS (
   SELECT
     COALESCE(service, script, program, 'unknown') AS service,
     kind = 'life' AS sampled,
-    kind = 'life' OR (kind = 'death' AND COALESCE(verdict, '') = 'killed_externally' AND COALESCE(outcome, '') = 'signal 15') AS survived,
+    COALESCE(kind = 'life' OR (verdict = 'killed_externally' AND outcome = 'signal 15' AND kind = 'death'), FALSE) AS survived,
     cause,
     need_bytes,
     limit_bytes,
@@ -18,7 +18,7 @@ WITH chosen AS (
     sampled,
     survived,
     cause,
-    CASE WHEN survived THEN need_bytes ELSE GREATEST(COALESCE(need_bytes, 0), COALESCE(limit_bytes, 0)) END AS bytes,
+    CASE WHEN survived THEN need_bytes ELSE GREATEST(need_bytes, limit_bytes) END AS bytes,  -- of a null, the other
     CASE WHEN survived THEN NULL ELSE limit_bytes END AS limit_bytes,
     CASE WHEN sampled THEN COALESCE(life_weight, 1) ELSE 1 END AS weight
   FROM chosen
