@@ -106,6 +106,7 @@ def main(count: int) -> None:
         first = _queries.signatures(table, WEEK)[0]["signature"]
         death = ask(table, "recent", WEEK, signature=first, most=1)[0]
         key = [(death["death_id"], death["time"].date().isoformat())]
+        key_alone = [(death["death_id"], None)]
         queries = {
             "open": lambda: Table(str(folder / "many")),
             "totals": lambda: _queries.totals(table, WEEK),
@@ -117,6 +118,7 @@ def main(count: int) -> None:
             "newest deaths of one": lambda: ask(table, "recent", WEEK, signature=first, most=10),
             "typical death of one": lambda: ask(table, "typical", WEEK, signatures=[first]),
             "one death, whole": lambda: deaths_by_id(table, key),
+            "one death, day not known": lambda: deaths_by_id(table, key_alone),
         }
         results["queries"] = {name: measured(work) for name, work in queries.items()}
         page = str(folder / "triage.html")

@@ -7,7 +7,7 @@ both kinds. Percentiles of deaths alone, or of survivors alone, would be wrong i
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Iterable
+from typing import Any, Iterable, NamedTuple
 
 FEWEST_LIVES = 30
 MOST_CENSORED = 0.2
@@ -25,8 +25,7 @@ MOST_STANDS_FOR = 2
 RETRY_FACTOR = 1.5  # if the service's need is unknown
 
 
-@dataclass(frozen=True)
-class Observation:
+class Observation(NamedTuple):
     """Processes with the same need."""
 
     bytes: int
