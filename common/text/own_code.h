@@ -26,6 +26,18 @@ constexpr bool is_programs_own(std::string_view python_file) noexcept {
   return !python_file.empty() && std::none_of(kInstalled.begin(), kInstalled.end(), has);
 }
 
+// "pandas" of "…/site-packages/pandas/core/frame.py"; empty: of no installed package.
+constexpr std::string_view package_of(std::string_view python_file) noexcept {
+  constexpr std::array<std::string_view, 2> kInstalled = {"site-packages/", "dist-packages/"};
+  for (const std::string_view directory : kInstalled) {
+    const std::size_t at = python_file.rfind(directory);
+    if (at == python_file.npos) continue;
+    python_file.remove_prefix(at + directory.size());
+    return python_file.substr(0, python_file.find('/'));
+  }
+  return {};
+}
+
 // Of the standard library of Python, also of what is compiled into the interpreter.
 constexpr bool is_standard_library(std::string_view python_file) noexcept {
   const auto has = [&](std::string_view word) { return python_file.find(word) != word.npos; };

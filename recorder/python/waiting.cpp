@@ -130,19 +130,21 @@ std::uint64_t word_of(InHook hook, const Frame& frame) noexcept {
                                      instruction_of(frame.address, frame.code, frame.instruction));
 }
 
-// Waits for others by the standard library's functions: for another thread's, or for a socket.
-bool is_in_standard_library(std::uint64_t word) noexcept {
-  const auto& code = session::g_session.codes.at(session::code_of(word));
-  return text::is_standard_library(session::g_session.view().string(code.file));
+// Empty: unknown.
+std::string_view file_of(std::uint64_t word) noexcept {
+  const std::uint32_t code = word != 0 ? session::code_of(word) : 0;
+  if (code == 0) return {};
+  return session::g_session.view().string(session::g_session.codes.at(code).file);
 }
 
 struct WaitingThread {
-  std::uint64_t state;
+  std::uint64_t state;  // 0: none, or several
   Frame innermost;
 };
 
-// The only thread that waits in native code. state 0: none, or several.
-WaitingThread find_waiting(InHook hook) noexcept {
+// The only one of those in native code for which is_meant(state, its innermost frame).
+template <class IsMeant>
+WaitingThread only_thread(InHook hook, IsMeant is_meant) noexcept {
   const std::uint64_t some = g_some_thread_state.load(std::memory_order_relaxed);
   WaitingThread found{};
   std::uint32_t left = kMostThreads;
@@ -151,10 +153,7 @@ WaitingThread find_waiting(InHook hook) noexcept {
     if (left == 0) return false;
     --left;
     Frame frame{};
-    if (!innermost_of_waiting(hook, state, frame)) return true;
-    const std::uint64_t word = word_of(hook, frame);
-    if (word == 0) return false;
-    if (is_in_standard_library(word) || waits_for_no_thread(hook, state)) return true;
+    if (!innermost_of_waiting(hook, state, frame) || !is_meant(state, frame)) return true;
     if (found.state != 0) return false;
     found = {state, frame};
     return true;
@@ -174,8 +173,32 @@ WaitingThread find_waiting(InHook hook) noexcept {
   return found;
 }
 
-// What was found last, for the requests that follow at once. Under the lock.
+// For threads that run no Python: one that the standard library's functions have not made wait, for
+// another thread or for a socket. One whose code is not known may be meant.
+WaitingThread find_waiting(InHook hook) noexcept {
+  return only_thread(hook, [&](std::uint64_t state, const Frame& frame) noexcept {
+    const std::uint64_t word = word_of(hook, frame);
+    return word == 0 ||
+           !(text::is_standard_library(file_of(word)) || waits_for_no_thread(hook, state));
+  });
+}
+
 constexpr std::size_t kMostWords = 48;
+
+// How many frames there are inside the innermost one of the program's own, if one of those is in
+// the package; 0: none is, or nothing is the program's own.
+std::size_t frames_below_call(InHook hook, Frame frame, std::string_view package) noexcept {
+  bool is_in_package = false;
+  for (std::size_t below = 0; below < kMostWords; ++below) {
+    const std::string_view file = file_of(word_of(hook, frame));
+    if (text::is_programs_own(file)) return is_in_package ? below : 0;
+    is_in_package = is_in_package || text::package_of(file) == package;
+    if (!read_python_frame(hook, frame.previous, frame)) break;
+  }
+  return 0;
+}
+
+// What was found last, for the requests that follow at once. Under the lock.
 struct Last {
   std::uint64_t state;
   Frame frames[kMostWords];
@@ -183,84 +206,122 @@ struct Last {
   FrameCopy copies[kMostWords];     // scratch
   std::size_t count;
   std::uint32_t era;
+  std::uint32_t code;  // for which it was sought; 0: for a thread without Python
   // What searches may still take of the time, and when that was so.
   std::int64_t budget_ns;
   std::uint64_t time_ns;
 };
-constinit Last g_last{};
+constinit Last g_last_waiting{}, g_last_calling{};
 constinit system::Mutex g_lock;
 
 // Whether the thread still waits, called from the same lines.
-bool still_waits(InHook hook) noexcept {
+bool still_waits(InHook hook, Last& last) noexcept {
   Frame now{};
-  if (!innermost_of_waiting(hook, g_last.state, now) || now != g_last.frames[0]) return false;
+  if (!innermost_of_waiting(hook, last.state, now) || now != last.frames[0]) return false;
   iovec to[kMostWords], from[kMostWords];
-  for (std::size_t i = 0; i < g_last.count; ++i) {
-    to[i] = {g_last.copies[i], sizeof(FrameCopy)};
-    from[i] = {reinterpret_cast<void*>(g_last.frames[i].address), sizeof(FrameCopy)};
+  for (std::size_t i = 0; i < last.count; ++i) {
+    to[i] = {last.copies[i], sizeof(FrameCopy)};
+    from[i] = {reinterpret_cast<void*>(last.frames[i].address), sizeof(FrameCopy)};
   }
-  const long bytes = system::call(SYS_process_vm_readv, system::call(SYS_getpid), to, g_last.count,
-                                  from, g_last.count, 0);
-  if (bytes != static_cast<long>(g_last.count * sizeof(FrameCopy))) return false;
-  for (std::size_t i = 0; i < g_last.count; ++i)
-    if (frame_in(g_last.copies[i], g_last.frames[i].address) != g_last.frames[i]) return false;
+  const long bytes = system::call(SYS_process_vm_readv, system::call(SYS_getpid), to, last.count,
+                                  from, last.count, 0);
+  if (bytes != static_cast<long>(last.count * sizeof(FrameCopy))) return false;
+  for (std::size_t i = 0; i < last.count; ++i)
+    if (frame_in(last.copies[i], last.frames[i].address) != last.frames[i]) return false;
   return true;
 }
 
 // A fiftieth of the time, and bursts.
-bool may_search() noexcept {
+bool may_search(Last& last) noexcept {
   constexpr std::uint64_t kShare = 50, kBurstNs = 2'000'000;
   const std::uint64_t now = system::monotonic_ns();
-  const std::uint64_t passed =
-      std::min(now - std::exchange(g_last.time_ns, now), kShare * kBurstNs);
-  g_last.budget_ns = std::min(g_last.budget_ns + static_cast<std::int64_t>(passed / kShare),
-                              static_cast<std::int64_t>(kBurstNs));
-  return g_last.budget_ns > 0;
+  const std::uint64_t passed = std::min(now - std::exchange(last.time_ns, now), kShare * kBurstNs);
+  last.budget_ns = std::min(last.budget_ns + static_cast<std::int64_t>(passed / kShare),
+                            static_cast<std::int64_t>(kBurstNs));
+  return last.budget_ns > 0;
 }
 
-void search(InHook hook) noexcept {
-  g_last.count = 0;
-  g_last.era = g_code_era.load(std::memory_order_acquire);
-  const WaitingThread waiting = find_waiting(hook);
-  g_last.state = waiting.state;
+void search(InHook hook, Last& last, std::string_view package) noexcept {
+  last.count = 0;
+  last.era = g_code_era.load(std::memory_order_acquire);
+  const WaitingThread waiting =
+      package.empty() ? find_waiting(hook)
+                      : only_thread(hook, [&](std::uint64_t, const Frame& frame) noexcept {
+                          return frames_below_call(hook, frame, package) != 0;
+                        });
+  last.state = waiting.state;
   Frame frame = waiting.innermost;
   bool more = waiting.state != 0;
-  while (more && g_last.count < kMostWords) {
-    g_last.words[g_last.count] = word_of(hook, frame);
-    g_last.frames[g_last.count++] = frame;
+  while (more && last.count < kMostWords) {
+    last.words[last.count] = word_of(hook, frame);
+    last.frames[last.count++] = frame;
     more = read_python_frame(hook, frame.previous, frame);
   }
-  if (g_last.count != 0 && !still_waits(hook)) g_last.count = 0;
+  if (last.count != 0 && !still_waits(hook, last)) last.count = 0;
+  if (last.count == 0) return;
+  if (package.empty()) {
+    if (last.words[0] == 0) last.count = 0;
+    return;
+  }
+  // The package's lines are like those of the thread that works for it.
+  const std::size_t below = frames_below_call(hook, last.frames[0], package);
+  std::fill_n(last.words, std::min(below, last.count), 0);
+}
+
+bool may_look_at_others() noexcept {
+  const Interpreter& python = g_interpreter;
+  if (!python.ready.load(std::memory_order_acquire) || python.at.free_threaded ||
+      python.unverified.load(std::memory_order_relaxed) || python.is_finalizing() != 0)
+    return false;
+  const bool has_status = python.at.thread_status != PythonOffsets::kAbsent;
+  return has_status || python.version_hex < 0x030c0000;
+}
+
+std::size_t frames_of_other(InHook hook, Last& last, std::uint32_t code, std::string_view package,
+                            std::span<std::uint64_t> words) noexcept {
+  const system::MutexGuard guard(g_lock);
+  if (!guard) return 0;
+  if (may_search(last)) {
+    const std::uint64_t began = system::processor_ns();  // a busy machine's waits are not its own
+    last.code = code;
+    search(hook, last, package);
+    last.budget_ns -= static_cast<std::int64_t>(system::processor_ns() - began);
+  } else if (last.code != code || last.era != g_code_era.load(std::memory_order_acquire) ||
+             (last.count != 0 && !still_waits(hook, last))) {
+    return 0;
+  }
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < last.count && count < words.size(); ++i)
+    if (last.words[i] != 0) words[count++] = last.words[i];
+  return count;
 }
 
 }  // namespace
 
 std::size_t waiting_frames(InHook hook, std::span<std::uint64_t> words) noexcept {
-  const Interpreter& python = g_interpreter;
-  if (!python.ready.load(std::memory_order_acquire) || python.at.free_threaded ||
-      python.unverified.load(std::memory_order_relaxed) || python.is_finalizing() != 0)
-    return 0;
-  const bool has_status = python.at.thread_status != PythonOffsets::kAbsent;
-  if (!has_status && python.version_hex >= 0x030c0000) return 0;
-  const system::MutexGuard guard(g_lock);
-  if (!guard) return 0;
-  if (may_search()) {
-    const std::uint64_t began = system::processor_ns();  // a busy machine's waits are not its own
-    search(hook);
-    g_last.budget_ns -= static_cast<std::int64_t>(system::processor_ns() - began);
-  } else if (g_last.era != g_code_era.load(std::memory_order_acquire) ||
-             (g_last.count != 0 && !still_waits(hook))) {
-    return 0;
+  return may_look_at_others() ? frames_of_other(hook, g_last_waiting, 0, {}, words) : 0;
+}
+
+std::size_t calling_frames(InHook hook, const PythonStack& worker,
+                           std::span<std::uint64_t> words) noexcept {
+  std::uint32_t code = 0;  // of the package's outermost line
+  std::string_view package;
+  for (std::uint32_t i = 0; i != worker.count; ++i) {
+    const std::string_view file = file_of(worker.frames[i].word);
+    if (text::is_programs_own(file)) return 0;
+    if (!package.empty()) continue;
+    package = text::package_of(file);
+    code = session::code_of(worker.frames[i].word);
   }
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < g_last.count && count < words.size(); ++i)
-    if (g_last.words[i] != 0) words[count++] = g_last.words[i];
-  return count;
+  // The main thread may run an installed program, which works for nobody.
+  if (package.empty() || system::call(SYS_gettid) == system::call(SYS_getpid)) return 0;
+  if (!may_look_at_others()) return 0;
+  return frames_of_other(hook, g_last_calling, code, package, words);
 }
 
 void reset_waiting_after_fork(InHook) noexcept {
   if (g_lock.held()) g_lock.unlock();  // its owner does not exist in the child
-  g_last = {};
+  g_last_waiting = g_last_calling = {};
   g_some_thread_state.store(0, std::memory_order_relaxed);
 }
 

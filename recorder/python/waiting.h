@@ -16,6 +16,7 @@
 #include <span>
 
 #include "common/system/hook_scope.h"
+#include "recorder/python/chain_cache.h"
 
 namespace oomrec::stack {
 
@@ -27,6 +28,12 @@ inline constinit std::atomic<std::uint64_t> g_some_thread_state{0};
 // not clear who. Within UsesNodes. Searches in at most a fiftieth of the time: what was found last
 // counts again while the thread waits in the same frames.
 std::size_t waiting_frames(InHook, std::span<std::uint64_t> words) noexcept;
+
+// The same for a thread that runs Python, but only code of packages, such as a pool's: the frames,
+// from a line of the program's own outwards, of the only thread that has called the package that
+// this thread works for, and waits there (joblib, pandas' readers).
+std::size_t calling_frames(InHook, const PythonStack& worker,
+                           std::span<std::uint64_t> words) noexcept;
 
 void reset_waiting_after_fork(InHook) noexcept;
 

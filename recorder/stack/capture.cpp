@@ -187,11 +187,13 @@ std::uint32_t merge_and_intern(InHook hook, ThreadStacks& thread, NativeStack na
 namespace {
 
 // The node of the Python frames that wait for this thread, below `group`; `group`: of none.
-[[gnu::noinline]] std::uint32_t waiting_node(InHook hook, std::uint32_t group) noexcept {
+[[gnu::noinline]] std::uint32_t waiting_node(InHook hook, const PythonStack& python,
+                                             std::uint32_t group) noexcept {
   std::uint64_t words[48];
   std::uint32_t node = group;
-  for (std::size_t left = waiting_frames(hook, words); left != 0 && node != 0; --left)
-    node = intern(hook, node, words[left - 1]);
+  std::size_t left =
+      python.count != 0 ? calling_frames(hook, python, words) : waiting_frames(hook, words);
+  for (; left != 0 && node != 0; --left) node = intern(hook, node, words[left - 1]);
   return node != 0 ? node : group;
 }
 
@@ -214,10 +216,9 @@ std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& threa
   const bool in_handler = native.truncated || native.interrupted;
   const PythonStack python = python_stack(hook, thread.python, in_handler);
   cache.python = std::min(cache.python, python.reused);
-  if (python.count != 0) {
-    stack.python = python.frames[python.count - 1].chain;
-  } else if (waiting == Waiting::included && !in_handler) {
-    stack.root = waiting_node(hook, group);
+  if (python.count != 0) stack.python = python.frames[python.count - 1].chain;
+  if (waiting == Waiting::included && !in_handler) {
+    stack.root = waiting_node(hook, python, group);
     thread.is_waited_for = stack.root != group;
     group = stack.root;
   }

@@ -1,4 +1,6 @@
-"""What a library's own threads allocate has the line of Python that waits for them, if it is certain which one that is."""
+"""What a library's own threads allocate has the line of Python that waits for them, if it is certain which one that is.
+
+So does what threads of Python allocate that run nothing but a package's code."""
 
 import pytest
 from pythons import PYTHON_VERSIONS
@@ -93,3 +95,71 @@ def test_a_thread_that_sleeps_is_a_bystander(holder, version):
 @pytest.mark.parametrize("version", ["3.11", "3.13", None])
 def test_beside_a_thread_that_sleeps_it_is_certain_who_waits(holder, version):
     assert is_waited_for(holder(BESIDE_ANOTHER.format(as_for_thread=0), version))
+
+
+PACKAGE = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+kept, wanted, done = [], threading.Event(), threading.Event()
+def fill():
+    kept.append(bytearray(b"x") * (40 << 20))
+    done.set()
+def fill_once_wanted():
+    wanted.wait()
+    fill()
+def load():
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(fill).result()
+def load_later():
+    threading.Thread(target=fill_once_wanted).start()
+def wait_on(library):
+    library.sleep_on(1)
+"""
+CALLS = (
+    PROGRAM
+    + """
+sys.path.insert(0, "site-packages")
+import pooled
+def keep_frame():
+    pooled.load()
+"""
+)
+CALLER = CALLS + "keep_frame()\n"
+CALLER_BESIDE_ANOTHER = (
+    CALLS
+    + """
+def wait_on():
+    pooled.wait_on(library)
+beside(wait_on)
+while not library.sleeps(): pass
+keep_frame()
+"""
+)
+NO_CALLER = (
+    CALLS
+    + """
+pooled.load_later()
+def keep_frame():
+    pooled.wanted.set()
+    pooled.done.wait()
+keep_frame()
+"""
+)
+
+
+@pytest.fixture
+def package(tmp_path):
+    (tmp_path / "site-packages/pooled").mkdir(parents=True)
+    (tmp_path / "site-packages/pooled/__init__.py").write_text(PACKAGE)
+
+
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+def test_a_packages_pool_has_the_line_that_called_the_package(package, holder, version):
+    functions = holder(CALLER, version)
+    assert functions.index("fill") < functions.index("keep_frame") == len(functions) - 2, functions
+
+
+@pytest.mark.parametrize("text", [CALLER_BESIDE_ANOTHER, NO_CALLER], ids=["two", "none"])
+def test_otherwise_a_packages_pool_has_its_own_line(package, holder, text):
+    functions = holder(text)
+    assert "fill" in functions and not is_waited_for(functions), functions
