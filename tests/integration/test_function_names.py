@@ -114,3 +114,26 @@ def test_a_librarys_name_says_more_than_an_address_of_the_program(oomrec, cgroup
     run = oomrec("run", "--", program, preexec_fn=cgroup("100M").enter)
     said = re.search(r"was killed.*; largest holder: (.*)", run.stderr)
     assert said and "MiB, keep_page  (libkeep.so)" in said[1].replace(" (", "  ("), str(run)
+
+
+DEEP = """
+#include <stdlib.h>
+#include <string.h>
+void* kept;
+int keep_page(int depth) {
+  if (depth != 0) return keep_page(depth - 1) + 1;
+  for (;;) kept = memset(malloc(1 << 20), 1, 1 << 20);
+}
+int main(void) { return keep_page(700); }
+"""
+
+
+@pytest.mark.needs_cgroup_write
+def test_a_function_says_more_than_that_frames_are_missing(oomrec, cgroup, tmp_path):
+    """The line at death of a program whose stacks are too deep, or cannot be followed to their end."""
+    (tmp_path / "deep.c").write_text(DEEP)
+    gcc = ["gcc", "-O0", tmp_path / "deep.c", "-o", tmp_path / "deep"]
+    subprocess.run(gcc, check=True)
+    run = oomrec("run", "--", tmp_path / "deep", preexec_fn=cgroup("100M").enter)
+    said = re.search(r"was killed.*; largest holder: (.*)", run.stderr)
+    assert said and "MiB, keep_page (deep)" in said[1], str(run)

@@ -24,7 +24,10 @@ std::string line_of(const std::vector<recording::LocationId>& stack,
   const std::vector<recording::Interest> interest = recording::interests(stack, locations);
   if (interest.empty()) return {};
   const auto rank = [&](std::size_t at) {
-    return std::tuple{interest[at] == recording::Interest::machinery,
+    // A note further out than other frames says which are missing.
+    const bool is_about_frames =
+        at != 0 && locations[stack[at]].kind == recording::Location::Kind::note;
+    return std::tuple{is_about_frames, interest[at] == recording::Interest::machinery,
                       !has_name(locations[stack[at]]), interest[at],
                       recording::is_library_function(locations[stack[at]])};
   };

@@ -261,8 +261,14 @@ bool is_import_machinery(const Location& location) {
 }
 
 bool is_library_function(const Location& location) {
+  // As debug information has Rust's own library.
+  constexpr std::array<std::string_view, 4> kFiles = {"library/core/", "library/alloc/",
+                                                      "library/std/", "/rustc/"};
   return location.kind == Location::Kind::native &&
-         names::is_library_function(parts_of(location.function).name);
+         (names::is_library_function(parts_of(location.function).name) ||
+          std::any_of(kFiles.begin(), kFiles.end(), [&](std::string_view directory) {
+            return location.file.starts_with(directory);
+          }));
 }
 
 }  // namespace oomrec::tools::recording

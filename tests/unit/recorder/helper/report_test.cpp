@@ -272,6 +272,14 @@ TEST_CASE("the owner of a Python file's code") {
   }
 }
 
+TEST_CASE("the package of a Python file") {
+  CHECK(text::package_of("/v/lib/python3.8/site-packages/torch/nn.py") == "torch");
+  CHECK(text::package_of("/usr/lib/python3/dist-packages/apt/cache/a.py") == "apt");
+  CHECK(text::package_of("/v/site-packages/six.py") == "six.py");
+  for (const char* other : {"", "train.py", "/usr/lib/python3.11/threading.py", "<string>"})
+    CHECK(text::package_of(other).empty());
+}
+
 TEST_CASE("the interpreter's modules include the standard library's extensions") {
   for (const char* path :
        {"/usr/bin/python3.11", "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0",
