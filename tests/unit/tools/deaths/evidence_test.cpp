@@ -370,7 +370,7 @@ TEST_CASE("the kernel names another cgroup than the one in which the process was
     scene.file(other / "memory.usage_in_bytes", "0\n");
     scene.log(kill_line(4711, "python3", "/other"));
     CHECK(explain().limit.bytes == 60 * kMiB);
-    CHECK(explain().limit.used == 60 * kMiB);
+    CHECK(explain().limit.used_bytes == 60 * kMiB);
   }
   SUBCASE("which is gone") {
     scene.log(kill_line(4711, "python3", "/gone"));
