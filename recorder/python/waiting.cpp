@@ -304,6 +304,8 @@ std::size_t waiting_frames(InHook hook, std::span<std::uint64_t> words) noexcept
 
 std::size_t calling_frames(InHook hook, const PythonStack& worker,
                            std::span<std::uint64_t> words) noexcept {
+  // The main thread may run an installed program, which works for nobody.
+  if (system::call(SYS_gettid) == system::call(SYS_getpid)) return 0;
   std::uint32_t code = 0;  // of the package's outermost line
   std::string_view package;
   for (std::uint32_t i = 0; i != worker.count; ++i) {
@@ -313,9 +315,7 @@ std::size_t calling_frames(InHook hook, const PythonStack& worker,
     package = text::package_of(file);
     code = session::code_of(worker.frames[i].word);
   }
-  // The main thread may run an installed program, which works for nobody.
-  if (package.empty() || system::call(SYS_gettid) == system::call(SYS_getpid)) return 0;
-  if (!may_look_at_others()) return 0;
+  if (package.empty() || !may_look_at_others()) return 0;
   return frames_of_other(hook, g_last_calling, code, package, words);
 }
 
