@@ -143,10 +143,10 @@ void look_if_near(InHook hook, std::uint64_t now) noexcept {
     limit = std::max(resident, kLeast);  // to know which stacks make reservations grow
   }
   if (limit == 0 || now < g_near.next_look_ns) return;
-  // An allocator may give back what it kept free while the program takes as much.
   const std::uint64_t live = header.health.live_bytes.load(std::memory_order_relaxed);
-  const std::uint64_t change = std::max(distance(resident, g_near.looked_at_bytes),
-                                        distance(live, g_near.live_at_look_bytes));
+  std::uint64_t change = distance(resident, g_near.looked_at_bytes);
+  // An allocator may give back what it kept free while the program takes as much.
+  if (is_nearer) change = std::max(change, distance(live, g_near.live_at_look_bytes));
   if (change < limit / kPartOfLimit) return;
   g_near.looked_at_bytes = resident;
   g_near.live_at_look_bytes = live;
