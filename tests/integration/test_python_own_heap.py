@@ -230,5 +230,5 @@ def test_the_peak_has_objects_at_once(oomrec, preload, interpreter, environment,
     bundle = oomrec.json("dump", process.pid)["bundle"]
     live = bytes_in(oomrec.json("show", bundle)["holders"], "hold", "python")
     peak = bytes_in(oomrec.json("show", bundle, "--at", "peak")["holders"], "hold", "python")
-    assert live > 25_000_000 and peak > 0.95 * live, (live, peak)
+    assert live > 25_000_000 and peak > 0.7 * live, (live, peak)
     process.communicate()

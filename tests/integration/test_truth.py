@@ -101,6 +101,11 @@ def answered(code: str, certainty: str = "proven", **more) -> dict:
             ("wrong", "limit none, not soft"),
         ),
         (
+            died("cgroup_oom_kill", limit="cgroup", limit_mib=60),
+            answered("cgroup_oom_kill"),
+            ("unsure", "the limit is not known"),
+        ),
+        (
             died("cgroup_oom_kill", holder="grow"),
             answered("cgroup_oom_kill"),
             ("right", ""),

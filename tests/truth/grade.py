@@ -47,22 +47,24 @@ def graded_right(truth: Truth, shown: dict[str, Any] | None, certainty: str | No
         return Grade("wrong", mismatch)
     if certainty == "possible" and truth.decided:
         return Grade("unsure", "possible")
-    if truth.limit and not names_limit(shown):
+    if truth.limit and is_of_unknown_limit(shown):
         return Grade("unsure", "the limit is not known")
     return Grade("right")
 
 
-def names_limit(shown: dict[str, Any]) -> bool:
-    return shown["limit"]["kind"] not in (None, "none")
+def is_of_unknown_limit(shown: dict[str, Any]) -> bool:
+    """The kernel killed it in a cgroup, and nobody knows in which."""
+    return shown["verdict"]["code"] == "cgroup_oom_kill" and shown["limit"]["kind"] == "none"
 
 
 def mismatches(truth: Truth, shown: dict[str, Any]) -> list[str]:
     """What contradicts the truth although the code is right."""
     request = shown["request"] or {}
+    is_unknown = is_of_unknown_limit(shown)
     limit_mib = str((shown["limit"].get("bytes") or 0) >> 20)
     return [
-        _unequal("limit", truth.limit, shown["limit"]["kind"]) if names_limit(shown) else "",
-        _unequal("MiB", str(truth.limit_mib or ""), limit_mib) if names_limit(shown) else "",
+        "" if is_unknown else _unequal("limit", truth.limit, shown["limit"]["kind"]),
+        "" if is_unknown else _unequal("MiB", str(truth.limit_mib or ""), limit_mib),
         _unequal("api", truth.api, request.get("api") or ""),
         _unequal("outcome", truth.outcome, shown["outcome"]),
         (

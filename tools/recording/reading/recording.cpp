@@ -334,7 +334,8 @@ void Recording::note_resident_later(std::uint64_t bytes, std::uint64_t most_byte
   for (const RequestInFlight& request : in_flight_) obtained += request.bytes;
   const std::uint64_t expected = residency_.touched_bytes + obtained;
   const std::uint64_t nobodys = credit(bytes - std::min(bytes, expected));
-  if (header().account.is_own_at_kill() && nobodys >= bytes / kNotablePart)
+  const bool is_recorded = header().off_reason == 0;
+  if (is_recorded && header().account.is_own_at_kill() && nobodys >= bytes / kNotablePart)
     unexplained_bytes_ = nobodys;
   // Without a look, what was touched of older memory is not known.
   const std::uint64_t bound = has_residency() ? bytes : most_bytes;
