@@ -22,6 +22,7 @@ namespace oomrec::tools::deaths {
 // What a recorded parent's recording says of the signal by which it ended the process.
 struct ParentSignal {
   bool for_memory = false;
+  std::string program = {};    // the sender's executable
   std::uint32_t flags = 0;     // of what is known of its reason (session/sender.h)
   bool after_another = false;  // it had lost another child to a signal shortly before
   std::string evidence;        // empty: it sent none

@@ -72,8 +72,15 @@ DeadProcess::DeadProcess(const recording::Recording& of, const deaths::DeathObse
   const std::vector<std::filesystem::path> directories = directories_of_relatives(*this);
   deaths::DeathObservation seen =
       with_wait_status_from_parent(observed, recording.header(), directories);
+  terminated_by_parent = was_terminated_by_parent(recording, directories);
   seen = with_signal_from_parent(std::move(seen), recording.header(), directories,
                                  was_growing(recording));
+  // It may not have waited for the worker yet.
+  const bool by_term =
+      seen.wait_status && WIFSIGNALED(*seen.wait_status) && WTERMSIG(*seen.wait_status) == SIGTERM;
+  terminated_by_parent |=
+      by_term && !seen.parent_signal.program.empty() &&
+      seen.parent_signal.program == recording.text(recording.header().executable);
   ended_by_launcher = other_rank_ran_short(recording.header(), directories);
   seen.ended_by_launcher = ended_by_launcher;
   ending = deaths::ending_of(recording.view(), seen);
@@ -108,6 +115,12 @@ bool is_kernel_kill_excluded(const session::Death& death) {
   return has(session::kDeathLogRead) || has(session::kDeathCgroupCounted);
 }
 
+// A parent that ends soon after its workers takes its recording with it: what was seen first holds.
+bool is_end_of_pool(const DeadProcess& process) {
+  return process.terminated_by_parent ||
+         was_terminated_by_parent(process.recording, directories_of_relatives(process));
+}
+
 // Nobody saw the end, and memory had no part in it.
 bool left_without_trace(const DeadProcess& process) {
   const session::SharedMemory& shared = process.recording.header().shared;
@@ -125,8 +138,7 @@ bool ended_as_usual(const deaths::Ending& ending) {
 
 bool ended_unseen(const DeadProcess& process) {
   return process.ending.killed && process.recording.held_bytes() >= kNotableBytes &&
-         left_without_trace(process) &&
-         !was_terminated_by_parent(process.recording, directories_of_relatives(process));
+         left_without_trace(process) && !is_end_of_pool(process);
 }
 
 bool is_notable_death(const DeadProcess& process, UnknownEnds unknown) {
@@ -136,7 +148,7 @@ bool is_notable_death(const DeadProcess& process, UnknownEnds unknown) {
   if (process.survived_failure && process.has_failure_in_bundle()) return true;
   if (size_of(process) < kNotableBytes || ended_as_usual(process.ending)) return false;
   if (unknown != UnknownEnds::keep && left_without_trace(process)) return false;
-  return !was_terminated_by_parent(process.recording, directories_of_relatives(process));
+  return !is_end_of_pool(process);
 }
 
 }  // namespace oomrec::tools::bundles

@@ -34,6 +34,7 @@ struct DeadProcess {
   const std::filesystem::path session_directory;
   const std::string dump_directory;
   const std::optional<FailedRequest> failed;  // the latest
+  bool terminated_by_parent = false;          // as pools do at shutdown
   bool ended_by_launcher = false;  // its launcher ended it after another rank ran out of memory
   deaths::Ending ending;
   bool ended_by_failure = false;  // `ending` is a consequence of `failed`

@@ -277,6 +277,7 @@ deaths::DeathObservation with_signal_from_parent(deaths::DeathObservation observ
       if (!has_sent_it) return;
       observed.sender = header.pid;
       observed.parent_signal = explained(signals.front(), child, parent, was_growing);
+      observed.parent_signal.program = parent.text(parent.header().executable);
       observed.parent_signal.after_another = lost_another(header, child, kReactsWithinNs);
     } catch (const Error&) {
       return;  // deleted meanwhile
