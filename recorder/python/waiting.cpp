@@ -72,7 +72,7 @@ bool runs_python(InHook hook, std::uint64_t state) noexcept {
          (status & PythonOffsets::kThreadIsActive) != 0;
 }
 
-// Calls by which nobody waits for another thread of its process.
+// System calls in which a thread does not wait for another thread of its process.
 constexpr std::uint64_t kNotForThreads[] = {
     SYS_clock_nanosleep,
     SYS_nanosleep,
@@ -304,8 +304,8 @@ std::size_t waiting_frames(InHook hook, std::span<std::uint64_t> words) noexcept
 
 std::size_t calling_frames(InHook hook, const PythonStack& worker,
                            std::span<std::uint64_t> words) noexcept {
-  // The main thread may run an installed program, which works for nobody.
-  if (system::call(SYS_gettid) == system::call(SYS_getpid)) return 0;
+  // The main thread may run an installed program: no other thread waits for its result.
+  if (system::thread_id() == system::process_id()) return 0;
   std::uint32_t code = 0;  // of the package's outermost line
   std::string_view package;
   for (std::uint32_t i = 0; i != worker.count; ++i) {

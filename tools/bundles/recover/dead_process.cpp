@@ -18,18 +18,28 @@ bool has_grown_since(const recording::Recording& recording, const FailedRequest&
          recording.held_bytes() >= failure.live_bytes + kNotableBytes;
 }
 
+// The directories with recordings of its parent, its workers and the other ranks.
+std::vector<std::filesystem::path> directories_of_relatives(const DeadProcess& process) {
+  return {process.session_directory, process.dump_directory};
+}
+
+// Whether a parent that runs the same program ended it by SIGTERM, as pools do at shutdown.
+bool is_end_of_pool(const DeadProcess& process) {
+  return process.terminated_by_parent ||
+         was_terminated_by_parent(process.recording, directories_of_relatives(process));
+}
+
 // Whether another process ended it by SIGKILL or SIGTERM, not for lack of memory, after it had gone
 // on for a second. What a failure brings about comes sooner, but for a parent that ends its
 // workers.
-bool was_ended_by_another(const DeadProcess& process,
-                          const std::vector<std::filesystem::path>& relatives) {
+bool was_ended_by_another(const DeadProcess& process) {
   constexpr std::uint64_t kWentOnNs = 1'000'000'000;
   const deaths::Ending& ending = process.ending;
   return ending.outcome == OutcomeKind::signal &&
          (ending.value == SIGKILL || ending.value == SIGTERM) &&
          ending.verdict == VerdictCode::killed_externally && !process.ended_by_launcher &&
          !deaths::follows(process.recording.view(), ending, process.failed->last_ns, kWentOnNs) &&
-         !was_terminated_by_parent(process.recording, relatives);
+         !is_end_of_pool(process);
 }
 
 // Whether it was at its peak, and had grown by 16 MiB within its last ten seconds.
@@ -52,11 +62,6 @@ bool was_growing(const recording::Recording& recording) {
   return held - least >= kNotableBytes;
 }
 
-// The directories with recordings of its parent, its workers and the other ranks.
-std::vector<std::filesystem::path> directories_of_relatives(const DeadProcess& process) {
-  return {process.session_directory, process.dump_directory};
-}
-
 }  // namespace
 
 std::string dump_directory_of(const recording::Recording& recording) {
@@ -72,21 +77,21 @@ DeadProcess::DeadProcess(const recording::Recording& of, const deaths::DeathObse
   const std::vector<std::filesystem::path> directories = directories_of_relatives(*this);
   deaths::DeathObservation seen =
       with_wait_status_from_parent(observed, recording.header(), directories);
-  terminated_by_parent = was_terminated_by_parent(recording, directories);
   seen = with_signal_from_parent(std::move(seen), recording.header(), directories,
                                  was_growing(recording));
-  // It may not have waited for the worker yet.
+  // Its parent may not have waited for it yet, or have ended since, and taken its recording with
+  // it.
   const bool by_term =
       seen.wait_status && WIFSIGNALED(*seen.wait_status) && WTERMSIG(*seen.wait_status) == SIGTERM;
-  terminated_by_parent |=
+  terminated_by_parent =
       by_term && !seen.parent_signal.program.empty() &&
       seen.parent_signal.program == recording.text(recording.header().executable);
   ended_by_launcher = other_rank_ran_short(recording.header(), directories);
   seen.ended_by_launcher = ended_by_launcher;
   ending = deaths::ending_of(recording.view(), seen);
   const bool ended_by_itself = state_of(recording.view()) != session::State::running;
-  survived_failure = failed && (verdict::is_separate_crash(recording.view()) ||
-                                was_ended_by_another(*this, directories));
+  survived_failure =
+      failed && (verdict::is_separate_crash(recording.view()) || was_ended_by_another(*this));
   const bool survived_until_killed =
       failed && verdict::outranks_failure(ending.verdict) && has_grown_since(recording, *failed);
   ended_by_failure =
@@ -113,12 +118,6 @@ bool is_kernel_kill_excluded(const session::Death& death) {
                            death.system_oom_kills_after > death.system_oom_kills_before;
   if (cgroup_rose || system_rose || has(session::kDeathEarlierBoot)) return false;
   return has(session::kDeathLogRead) || has(session::kDeathCgroupCounted);
-}
-
-// A parent that ends soon after its workers takes its recording with it: what was seen first holds.
-bool is_end_of_pool(const DeadProcess& process) {
-  return process.terminated_by_parent ||
-         was_terminated_by_parent(process.recording, directories_of_relatives(process));
 }
 
 // Nobody saw the end, and memory had no part in it.

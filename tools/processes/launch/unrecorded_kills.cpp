@@ -109,9 +109,13 @@ std::vector<UnrecordedKill> unrecorded_kills(const ProgramFacts& program,
   const auto is_unnamed = [](const deaths::KernelKill& kill) {
     return kill.kind == session::KernelLine::cgroup && kill.cgroup.empty();
   };
-  const auto is_known = [&](const deaths::KernelKill& kill) {
-    return recorded.contains(static_cast<pid_t>(kill.pid)) || is_descendant(kill, descendants) ||
-           is_recorded(pid_of(kill), descendants.own_pid_of(pid_of(kill)), recorded);
+  const auto has_recording = [&](const deaths::KernelKill& kill) {
+    const pid_t pid = pid_of(kill);
+    return recorded.contains(static_cast<pid_t>(kill.pid)) ||
+           is_recorded(pid, descendants.own_pid_of(pid), recorded);
+  };
+  const auto is_stranger = [&](const deaths::KernelKill& kill) {
+    return is_unnamed(kill) && !is_descendant(kill, descendants) && !has_recording(kill);
   };
   // Kills of the cgroup that the kernel counted, but logged without the cgroup's name, as it does
   // if it kills often, or not at all. Others of such a log are of other cgroups.
@@ -119,25 +123,22 @@ std::vector<UnrecordedKill> unrecorded_kills(const ProgramFacts& program,
   std::uint64_t strangers = 0;
   for (const deaths::KernelKill& kill : kills) {
     if (!is_of_this_time(kill, program, clock, pid_max)) continue;
-    const bool is_counted = is_in_cgroup(kill) || (is_unnamed(kill) && is_known(kill));
-    if (is_counted && unnamed > 0) --unnamed;
-    if (is_unnamed(kill) && !is_known(kill)) ++strangers;
+    if (is_stranger(kill))
+      ++strangers;
+    else if ((is_in_cgroup(kill) || is_unnamed(kill)) && unnamed > 0)
+      --unnamed;
   }
   const bool are_strangers_ours = strangers <= unnamed && descendants.are_alone_in_cgroup();
   for (const deaths::KernelKill& kill : kills) {
     if (!is_of_this_time(kill, program, clock, pid_max)) continue;
-    const bool is_stranger = is_unnamed(kill) && !is_known(kill);
+    const bool is_taken = is_stranger(kill) && are_strangers_ours;
     const bool is_ours = is_descendant(kill, descendants) ||
-                         (descendants.are_alone_in_cgroup() && is_in_cgroup(kill)) ||
-                         (is_stranger && are_strangers_ours);
+                         (descendants.are_alone_in_cgroup() && is_in_cgroup(kill)) || is_taken;
     const bool is_program = kill.pid == static_cast<std::uint64_t>(program.pid);
     if (!is_ours || is_program || found.size() == kMostKills) continue;
-    if (is_stranger) --unnamed;
-    const pid_t pid = pid_of(kill);
-    if (recorded.contains(static_cast<pid_t>(kill.pid)) ||
-        is_recorded(pid, descendants.own_pid_of(pid), recorded))
-      continue;
-    found.push_back({facts_of(pid, kill.name, program), of_others});
+    if (is_taken) --unnamed;
+    if (has_recording(kill)) continue;
+    found.push_back({facts_of(pid_of(kill), kill.name, program), of_others});
   }
   if (!observed.counter_rose || unnamed == 0 || !descendants.are_alone_in_cgroup()) return found;
   const std::vector<Descendant> ended =
