@@ -1,4 +1,4 @@
-"""A program that a Runner (conftest.py) has started: what it says, a line at a time, and what it is told."""
+"""A program that a Runner (conftest.py) has started: its output is read, and its input written, line by line."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def graded_right(truth: Truth, shown: dict[str, Any] | None, certainty: str | No
 
 
 def is_of_unknown_limit(shown: dict[str, Any]) -> bool:
-    """The kernel killed it in a cgroup, and nobody knows in which."""
+    """The kernel killed it at the limit of a cgroup, but its log and its counters do not say of which."""
     return shown["verdict"]["code"] == "cgroup_oom_kill" and shown["limit"]["kind"] == "none"
 
 

@@ -145,7 +145,7 @@ TEST_CASE("a thread without a number or a name") {
   CHECK(printed(thread) == R"({"tid":42,"name":"loader"})");
 }
 
-TEST_CASE("a device's figures are null as far as nobody reported them") {
+TEST_CASE("figures that a device has not reported are null") {
   session::DeviceEvidence at{};
   CHECK(printed(at) ==
         R"({"total_bytes":null,"free_bytes":null,"used_bytes":null,"age_ms":null,)"
