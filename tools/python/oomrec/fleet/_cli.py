@@ -14,16 +14,13 @@ from ._errors import FleetError
 from ._gate import gate
 from ._queries import Window
 from ._show import chosen_death, death_text, signature_named, signature_report, signature_text
+from ._sizes import Size
 from ._table import Table, time_of
 from ._text import coloured, counted, printable, share_text, size_text, table_text
 
 STATES = {"new": "▲ NEW", "regressed": "▲ again", "ongoing": ""}
-CAUSES = {
-    "leak": "leak",
-    "limit_too_low": "limit too low",
-    "giant_request": "one giant request",
-    None: "",
-}
+CAUSES = {"limit_too_low": "limit too low", "giant_request": "one giant request", None: ""}
+Command = Callable[[argparse.Namespace], int]
 URL_HELP = "a folder of bundles or of rows, or s3://BUCKET/PREFIX"
 
 
@@ -55,33 +52,23 @@ def parser() -> argparse.ArgumentParser:
     commands = made.add_subparsers(metavar="COMMAND", required=True)
 
     def add(
-        name: str, function: Callable[[argparse.Namespace], int], summary: str, since: str | None
+        name: str, function: Command, summary: str, since: str | None
     ) -> argparse.ArgumentParser:
-        command = commands.add_parser(
-            name, help=summary, description=summary[0].upper() + summary[1:] + "."
-        )
-        command.set_defaults(function=function)
+        about = summary[0].upper() + summary[1:] + "."
+        command = commands.add_parser(name, help=summary, description=about)
+        option = command.add_argument
+        command.set_defaults(function=function, usual_since=since)
         if function is show_command:
-            command.add_argument(
-                "what",
-                metavar="N|SIGNATURE|DEATH",
-                help="its number in top, its name, or a death's id",
-            )
-        command.add_argument(
-            "url", metavar="URL", nargs="?", default="oom_dumps", help=f"{URL_HELP} (oom_dumps)"
-        )
+            what = "its number in top, its name, or a death's id"
+            option("what", metavar="N|SIGNATURE|DEATH", help=what)
+        option("url", metavar="URL", nargs="?", default="oom_dumps", help=f"{URL_HELP} (oom_dumps)")
         if since is not None:
-            command.set_defaults(usual_since=since)
             every = f"24h, 7d, 4w or a date ({since}; of bundles or a file of rows: all)"
-            command.add_argument("--since", metavar="TIME", help=every)
-            command.add_argument("--until", metavar="TIME", default=now(), help="likewise (now)")
-            command.add_argument(
-                "--on",
-                metavar="ENGINE",
-                default="duckdb",
-                help="duckdb, or spark://HOST:PORT (duckdb)",
-            )
-        command.add_argument("--json", action="store_true", help="print JSON")
+            engines = "duckdb, or spark://HOST:PORT (duckdb)"
+            option("--since", metavar="TIME", help=every)
+            option("--until", metavar="TIME", default=now(), help="likewise (now)")
+            option("--on", metavar="ENGINE", default="duckdb", help=engines)
+        option("--json", action="store_true", help="print JSON")
         return command
 
     for name, summary in (
@@ -97,28 +84,14 @@ def parser() -> argparse.ArgumentParser:
     add("show", show_command, "one cause: what holds the memory, where, since when", "7d")
     add("sizes", sizes_command, "the memory that each service needs, and the limit to set", "4w")
     command = add("report", report_command, "one HTML page for a browser, offline", "7d")
-    command.add_argument(
-        "-o", "--output", default="triage.html", metavar="FILE", help="the page (triage.html)"
-    )
-    command = add(
-        "gate",
-        gate_command,
-        "exit code 1 if a release has a new cause, or needs clearly more",
-        "4w",
-    )
-    command.add_argument(
-        "--base", required=True, metavar="RELEASE", help="the release to compare with"
-    )
-    command.add_argument(
-        "--head", required=True, metavar="RELEASE", help="the release that is judged"
-    )
-    command.add_argument(
-        "--growth",
-        type=float,
-        default=10,
-        metavar="PERCENT",
-        help="by which the p95 of a need may rise (10)",
-    )
+    page = "the page (triage.html)"
+    command.add_argument("-o", "--output", default="triage.html", metavar="FILE", help=page)
+    summary = "exit code 1 if a release has a new cause, or needs clearly more"
+    option = add("gate", gate_command, summary, "4w").add_argument
+    option("--base", required=True, metavar="RELEASE", help="the release to compare with")
+    option("--head", required=True, metavar="RELEASE", help="the release that is judged")
+    growth = "by which the p95 of a need may rise (10)"
+    option("--growth", type=float, default=10, metavar="PERCENT", help=growth)
     command = add("push", push_command, "send each death's memory to a server of profiles", "24h")
     to = command.add_mutually_exclusive_group(required=True)
     to.add_argument("--otlp", metavar="HTTP", help="OpenTelemetry's profiles over HTTP")
@@ -132,12 +105,8 @@ def parser() -> argparse.ArgumentParser:
     )
     add("compact", compact_command, "turn rows into Parquet by day", None)
     command = add("reextract", reextract_command, "make the rows of shipped bundles anew", None)
-    command.add_argument(
-        "--on",
-        default="local",
-        metavar="ENGINE",
-        help="local, or the address of a cluster: dask://, ray://, spark:// (local)",
-    )
+    engines = "local, or the address of a cluster: dask://, ray://, spark:// (local)"
+    command.add_argument("--on", default="local", metavar="ENGINE", help=engines)
     return made
 
 
@@ -155,9 +124,8 @@ def table_of(options: argparse.Namespace) -> Table:
     if options.on == "duckdb":
         return Table(options.url)
     if not options.on.startswith("spark://"):
-        raise FleetError(
-            f"{options.on}: this engine is unknown", "Give duckdb or spark://HOST:PORT."
-        )
+        why = f"{options.on}: this engine is unknown"
+        raise FleetError(why, "Give duckdb or spark://HOST:PORT.")
     from ._spark import SparkTable
 
     return SparkTable(options.url, options.on)
@@ -176,16 +144,17 @@ def window_of(options: argparse.Namespace, table: Table) -> Window:
     return window
 
 
-def print_json(value: dict[str, Any]) -> None:
-    def text(other: Any) -> str:
-        return (
-            other.isoformat(timespec="milliseconds") + "Z"
-            if isinstance(other, dt.datetime)
-            else str(other)
-        )
+def emit(options: argparse.Namespace, value: dict[str, Any], text: str) -> None:
+    """Prints the value as JSON if that was asked for, else the text."""
 
-    value = {"schema_version": 1, **value}
-    print(json.dumps(value, default=text, indent=2, allow_nan=False))
+    def written(other: Any) -> str:
+        is_time = isinstance(other, dt.datetime)
+        return other.isoformat(timespec="milliseconds") + "Z" if is_time else str(other)
+
+    if options.json:
+        value = {"schema_version": 1, **value}
+        text = json.dumps(value, default=written, indent=2, allow_nan=False)
+    print(text)
 
 
 def signatures_command(options: argparse.Namespace) -> int:
@@ -200,18 +169,14 @@ def signatures_command(options: argparse.Namespace) -> int:
         row["services"] = [name for name, _ in of["values"]]
         row["service_count"] = of["different"]
         size = sizes.get(row["services"][0]) if row["services"] else None
-        row["recommended_bytes"] = (
-            size.recommended_bytes if size and row["cause"] == "limit_too_low" else None
-        )
-    if options.json:
-        dates = {"since": window.since, "until": window.until}
-        print_json({"window": dates, "total": total, "before": before, "signatures": found})
-    else:
-        print(heading(total, before))
-        rows = [signature_row(number, row) for number, row in enumerate(found, 1)]
-        head = ("#", "", "largest holder", "deaths", "GiB h", "share", "service", "")
-        if rows:
-            print(table_text(head, rows, right=(0, 3, 4, 5)))
+        fits = size is not None and row["cause"] == "limit_too_low"
+        row["recommended_bytes"] = size.recommended_bytes if size and fits else None
+    dates = {"since": window.since, "until": window.until}
+    head = ("#", "", "largest holder", "deaths", "GiB h", "share", "service", "")
+    rows = [signature_row(number, row) for number, row in enumerate(found, 1)]
+    listed = [table_text(head, rows, right=(0, 3, 4, 5))] if rows else []
+    result = {"window": dates, "total": total, "before": before, "signatures": found}
+    emit(options, result, "\n".join([heading(total, before), *listed]))
     return 0 if found else 1
 
 
@@ -240,7 +205,7 @@ def signature_row(number: int, row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['lost_gib_hours']:,.0f}",
         share_text(row["top_share"]),
         f"{service} +{others}" if others > 0 else service,
-        CAUSES[row["cause"]] + advice,
+        CAUSES.get(row["cause"], row["cause"]) + advice,
     )
 
 
@@ -248,57 +213,35 @@ def show_command(options: argparse.Namespace) -> int:
     table, window = opened(options)
     death = chosen_death(table, window, options.what)
     if death is not None:
-        if options.json:
-            print_json(death)
-        else:
-            print(death_text(death))
-        return 0
-    shown = signature_report(table, window, signature_named(table, window, options.what))
-    if options.json:
-        print_json(shown)
+        emit(options, death, death_text(death))
     else:
-        print(signature_text(shown))
+        shown = signature_report(table, window, signature_named(table, window, options.what))
+        emit(options, shown, signature_text(shown))
     return 0
 
 
 def sizes_command(options: argparse.Namespace) -> int:
     table, window = opened(options)
     found = _queries.sizes(table, window)
-    if options.json:
-        print_json({"services": [size.as_json() for size in found]})
-    else:
-        rows = [
-            (
-                printable(size.service, 30),
-                size_text(size.limit_bytes),
-                size_text(size.need_p50_bytes),
-                size_text(size.need_p95_bytes),
-                size_text(size.need_p99_bytes),
-                f"{size.lives:,}",
-                f"{size.deaths:,}",
-                size_text(size.recommended_bytes) if size.recommended_bytes else "no answer",
-                size.confidence,
-                size.why
-                + (
-                    f"; more than {size_text(size.more_than_bytes)}" if size.more_than_bytes else ""
-                ),
-            )
-            for size in found
-        ]
-        head = (
-            "service",
-            "limit",
-            "p50",
-            "p95",
-            "p99",
-            "lives",
-            "deaths",
-            "set",
-            "confidence",
-            "why",
-        )
-        print(table_text(head, rows, right=(1, 2, 3, 4, 5, 6, 7)))
+    head = "service limit p50 p95 p99 lives deaths set confidence why".split()
+    rows = [size_row(size) for size in found]
+    text = table_text(head, rows, right=range(1, 8))
+    emit(options, {"services": [size.as_json() for size in found]}, text)
     return 0 if found else 1
+
+
+def size_row(size: Size) -> tuple[str, ...]:
+    needs = (size.limit_bytes, size.need_p50_bytes, size.need_p95_bytes, size.need_p99_bytes)
+    more = f"; more than {size_text(size.more_than_bytes)}" if size.more_than_bytes else ""
+    return (
+        printable(size.service, 30),
+        *map(size_text, needs),
+        f"{size.lives:,}",
+        f"{size.deaths:,}",
+        size_text(size.recommended_bytes) if size.recommended_bytes else "no answer",
+        size.confidence,
+        size.why + more,
+    )
 
 
 def report_command(options: argparse.Namespace) -> int:
@@ -306,36 +249,30 @@ def report_command(options: argparse.Namespace) -> int:
 
     table, window = opened(options)
     written = write_page(table, window, options.output)
-    if options.json:
-        print_json({"output": options.output, "bytes": written})
-    else:
-        print(f"{printable(options.output)}: {size_text(written)}")
+    text = f"{printable(options.output)}: {size_text(written)}"
+    emit(options, {"output": options.output, "bytes": written}, text)
     return 0
 
 
 def gate_command(options: argparse.Namespace) -> int:
     table, window = opened(options)
     result = gate(table, window, options.base, options.head, options.growth / 100)
-    if options.json:
-        print_json(result)
-    else:
-        for row in result["new_signatures"]:
-            print(
-                f"new: {printable(row['title'] or row['signature'])}, {counted(row['deaths'], 'death')}"
-            )
-        for row in result["grown"]:
-            after = row["head_p95_bytes"]
-            what = size_text(after) if after else "more than its limit"
-            print(
-                f"grown: {printable(row['service'])}: p95 {size_text(row['base_p95_bytes'])} → {what}"
-            )
-        if result["too_few"]:
-            print(
-                "too few processes to compare:",
-                ", ".join(printable(each, 30) for each in result["too_few"][:10]),
-            )
-        print(coloured("passed", "good") if result["passed"] else coloured("failed", "alarm"))
-    return 0 if result["passed"] else 1
+    lines = []
+    for row in result["new_signatures"]:
+        title = printable(row["title"] or row["signature"])
+        lines.append(f"new: {title}, {counted(row['deaths'], 'death')}")
+    for row in result["grown"]:
+        after = row["head_p95_bytes"]
+        what = size_text(after) if after else "more than its limit"
+        change = f"p95 {size_text(row['base_p95_bytes'])} → {what}"
+        lines.append(f"grown: {printable(row['service'])}: {change}")
+    if result["too_few"]:
+        few = ", ".join(printable(each, 30) for each in result["too_few"][:10])
+        lines.append(f"too few processes to compare: {few}")
+    passed = result["passed"]
+    lines.append(coloured("passed", "good") if passed else coloured("failed", "alarm"))
+    emit(options, result, "\n".join(lines))
+    return 0 if passed else 1
 
 
 def push_command(options: argparse.Namespace) -> int:
@@ -345,39 +282,25 @@ def push_command(options: argparse.Namespace) -> int:
     client = Client(kind, getattr(options, kind), headers_in(options.headers))
     table, window = opened(options)
     result = push(table, window, client, options.sent)
-    if options.json:
-        print_json(result)
-    else:
-        parts = [f"{counted(result['pushed'], 'death')} sent to {printable(client.url)}"]
-        for key, what in (
-            ("sent_before", "sent before"),
-            ("without_holders", "without a holder"),
-        ):
-            if result[key]:
-                parts.append(f"{result[key]:,} {what}")
-        print(", ".join(parts))
+    parts = [f"{counted(result['pushed'], 'death')} sent to {printable(client.url)}"]
+    for key, what in (("sent_before", "sent before"), ("without_holders", "without a holder")):
+        if result[key]:
+            parts.append(f"{result[key]:,} {what}")
+    emit(options, result, ", ".join(parts))
     reasons: dict[str, list[str]] = {}
     for death_id, reason in result["refused"].items():
         reasons.setdefault(reason, []).append(death_id)
     for reason, ids in list(reasons.items())[:5]:
-        print(
-            f"oomrec fleet: {counted(len(ids), 'death')} refused, such as {ids[0]}: {printable(reason, 300)}",
-            file=sys.stderr,
-        )
+        what = f"{counted(len(ids), 'death')} refused, such as {ids[0]}: {printable(reason, 300)}"
+        print(f"oomrec fleet: {what}", file=sys.stderr)
     return 1 if result["refused"] or not result["deaths"] else 0
 
 
 def compact_command(options: argparse.Namespace) -> int:
     result = compact(options.url)
-    if options.json:
-        print_json(result)
-    else:
-        rejected = "".join(
-            f"; {count:,} {why}" for why, count in sorted(result["rejected"].items())
-        )
-        print(
-            f"{counted(result['rows'], 'row')} of {counted(result['days'], 'day')} compacted{rejected}"
-        )
+    done = f"{counted(result['rows'], 'row')} of {counted(result['days'], 'day')} compacted"
+    rejected = [f"; {count:,} {why}" for why, count in sorted(result["rejected"].items())]
+    emit(options, result, "".join([done, *rejected]))
     return 0
 
 
@@ -385,12 +308,9 @@ def reextract_command(options: argparse.Namespace) -> int:
     from ._reextract import reextract
 
     result = reextract(options.url, options.on)
-    if options.json:
-        print_json(result)
-    else:
-        print(
-            f"{counted(result['rows'], 'row')} of {counted(result['bundles'], 'bundle')}; oomrec fleet compact puts them into the table"
-        )
-        for key, reason in sorted(result["errors"].items())[:10]:
-            print(f"  {printable(key)}: {printable(reason)}")
+    done = f"{counted(result['rows'], 'row')} of {counted(result['bundles'], 'bundle')}"
+    lines = [f"{done}; oomrec fleet compact puts them into the table"]
+    for key, reason in sorted(result["errors"].items())[:10]:
+        lines.append(f"  {printable(key)}: {printable(reason)}")
+    emit(options, result, "\n".join(lines))
     return 1 if result["errors"] else 0

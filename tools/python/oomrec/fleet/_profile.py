@@ -187,13 +187,9 @@ def pprof(row: dict[str, Any]) -> bytes:
     text = tables.strings
     parts = [field(1, tables.value_type(each)) for each in SAMPLE_TYPES]
     for sample in tables.samples:
-        labels = [
-            field(3, message((1, text[key]), (2, text[value])))
-            for key, value in sample.labels.items()
-        ]
-        parts.append(
-            field(2, b"".join([packed(1, sample.locations), packed(2, sample.values), *labels]))
-        )
+        pairs = [message((1, text[key]), (2, text[value])) for key, value in sample.labels.items()]
+        made = packed(1, sample.locations) + packed(2, sample.values)
+        parts.append(field(2, made + b"".join(field(3, pair) for pair in pairs)))
     for mapping, number in tables.mappings.items():
         # Claims complete symbols, so that readers do not symbolize again: oomrec has tried.
         claims = [(claim, 1) for claim in (7, 8, 9, 10)]
@@ -304,10 +300,8 @@ def _dictionary(tables: Tables, stacks: Numbered, attributes: Numbered) -> bytes
         parts.append(field(3, made))
     parts.append(field(4, b""))  # the link to nothing
     for key, value in attributes:
-        parts.append(
-            field(6, message((1, text[key])) + (field(2, any_value(value)) if key else b""))
-        )
-    for locations in stacks:
-        parts.append(field(7, packed(1, locations) if locations else b""))
+        made = field(2, any_value(value)) if key else b""
+        parts.append(field(6, message((1, text[key])) + made))
+    parts += [field(7, packed(1, each) if each else b"") for each in stacks]
     parts += [field(5, each) for each in text]
     return b"".join(parts)

@@ -141,10 +141,9 @@ class Client:
                 # URLError: before the request was sent as a whole.
                 again = self.receiver.has_id or isinstance(error, urllib.error.URLError)
             if not again:
-                raise FleetError(
-                    f"{self.url} did not answer a whole request: {why}",
-                    f"Death {row['death_id']} may have arrived. This server cannot tell a repetition, so it is not sent again.",
-                )
+                may = f"Death {row['death_id']} may have arrived."
+                advice = f"{may} This server cannot tell a repetition, so it is not sent again."
+                raise FleetError(f"{self.url} did not answer a whole request: {why}", advice)
             if left:
                 time.sleep(delay)
         raise FleetError(f"{self.url} cannot be reached ({TRIES} times tried): {why}")

@@ -67,25 +67,19 @@ def extract(url: str, keys: list[str]) -> Any:
 
 
 def _export(directories: list[str]) -> list[str]:
+    if not directories:
+        return []
     try:
-        lines = (
-            [
-                line.decode(errors="replace").strip()
-                for line in export_rows(find_command(), directories)
-            ]
-            if directories
-            else []
-        )
+        lines = list(export_rows(find_command(), directories))
     except FleetError:
         return []
-    return [line for line in lines if line]
+    return [line.decode(errors="replace").strip() for line in lines if line.strip()]
 
 
 def _with_key(line: str, key: str) -> str:
     """The row, with the name of the bundle that it was made of."""
-    return json.dumps(
-        {**json.loads(line), "raw_key": key}, ensure_ascii=False, separators=(",", ":")
-    )
+    row = {**json.loads(line), "raw_key": key}
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 
 
 def _unpack(stream: Any, codec: str, directory: str) -> None:
@@ -102,10 +96,8 @@ def _unpack(stream: Any, codec: str, directory: str) -> None:
             left -= member.size
             if number >= MOST_FILES or left < 0:
                 raise ValueError("larger than a bundle can be")
-            source = (
-                archive.extractfile(member) if member.isfile() and NAME.fullmatch(name) else None
-            )
-            if source is not None:
+            is_plain = member.isfile() and NAME.fullmatch(name)
+            if is_plain and (source := archive.extractfile(member)) is not None:
                 with open(os.path.join(directory, name), "wb") as target:
                     while block := source.read(1 << 20):
                         target.write(block)
@@ -145,14 +137,11 @@ def reextract(url: str, engine: str = "local") -> dict[str, Any]:
                 else:
                     made.setdefault(json.loads(row["row"])["day"], []).append(row["row"])
                     rows += 1
-            name = re.sub(
-                r"\W", "-", table["key"][0].as_py()
-            )  # the same in each run: it replaces the rows of an earlier one
+            # The same in each run: it replaces the rows of an earlier one.
+            name = re.sub(r"\W", "-", table["key"][0].as_py())[-150:]
             for day, lines in made.items():
-                store.write(
-                    f"rows/day={day}/reextracted-{name[-150:]}.json",
-                    "".join(f"{line}\n" for line in lines).encode(),
-                )
+                text = "".join(f"{line}\n" for line in lines)
+                store.write(f"rows/day={day}/reextracted-{name}.json", text.encode())
     except ImportError as error:
         raise FleetError(
             f"{engine} needs the package {error.name}", f"To install it: pip install {error.name}"
@@ -172,10 +161,8 @@ def _on_local(engine: str, url: str, chunks: list[list[str]]) -> Iterator[Any]:
 def _on_dask(engine: str, url: str, chunks: list[list[str]]) -> Iterator[Any]:
     distributed: Any = importlib.import_module("distributed")  # partly typed
     with distributed.Client(engine.replace("dask://", "tcp://", 1)) as client:
-        for future in distributed.as_completed(
-            client.map(lambda chunk: extract(url, chunk), chunks, pure=False)
-        ):
-            yield future.result()
+        made = client.map(lambda chunk: extract(url, chunk), chunks, pure=False)
+        yield from (future.result() for future in distributed.as_completed(made))
 
 
 def _on_ray(engine: str, url: str, chunks: list[list[str]]) -> Iterator[Any]:

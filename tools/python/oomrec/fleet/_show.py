@@ -25,10 +25,8 @@ def deaths_by_id(table: Table, keys: list[tuple[str, Any]]) -> dict[str, dict[st
     ids = ", ".join(quoted(key) for key, _ in keys)
     days = sorted({day for _, day in keys if day is not None})
     among = f" AND day IN ({', '.join(map(quoted, days))})" if days else ""
-    return {
-        row["death_id"]: row
-        for row in table.query(f"SELECT * FROM deaths WHERE death_id IN ({ids}){among}")
-    }
+    found = table.query(f"SELECT * FROM deaths WHERE death_id IN ({ids}){among}")
+    return {row["death_id"]: row for row in found}
 
 
 def chosen_death(table: Table, window: Window, what: str) -> dict[str, Any] | None:
@@ -85,12 +83,11 @@ def signature_report(table: Table, window: Window, row: dict[str, Any]) -> dict[
     typical = ask(table, "typical", window, signatures=[name])
     keys = [(each["death_id"], each["day"]) for each in typical]
     deaths = list(deaths_by_id(table, keys).values())
+    days = ask(table, "days", window, signatures=[name])
     return {
         **row,
         "facets": _queries.facets(table, window, [name]).get(name, {}),
-        "days": [
-            [each["day"], each["deaths"]] for each in ask(table, "days", window, signatures=[name])
-        ],
+        "days": [[each["day"], each["deaths"]] for each in days],
         "recent": ask(table, "recent", window, signature=name, most=10),
         "typical": deaths[0] if deaths else None,
     }

@@ -42,18 +42,16 @@ class SparkTable(Table):
         self._functions = importlib.import_module("pyspark.sql.functions")
         self._session = session
         session.conf.set("spark.sql.session.timeZone", "UTC")
-        session.conf.set(
-            "spark.sql.timestampType", "TIMESTAMP_NTZ"
-        )  # as DuckDB's, and as in Parquet
+        # As DuckDB's, and as in Parquet.
+        session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
         self._session_view()
 
     def _session_view(self) -> None:
         frames = []
         if self._parts and self.store is not None:
             scheme = "s3a://" if self.store.filesystem else "file://"
-            paths = [
-                scheme + self.store.location(part) for part in current_parts(self.store).values()
-            ]
+            parts = current_parts(self.store).values()
+            paths = [scheme + self.store.location(part) for part in parts]
             frames.append(self._session.read.option("mergeSchema", True).parquet(*paths))
         if self.fresh or not frames:
             rows = self.connection.sql("SELECT * EXCLUDE (file, why) FROM fresh").to_arrow_table()
@@ -66,10 +64,8 @@ class SparkTable(Table):
 
     def query(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
         """As of `Table`, but run by Spark."""
-        names = set(re.findall(r"\$(\w+)", sql))
-        arguments = {
-            name: self._literal(value) for name, value in parameters.items() if name in names
-        }
+        names = set(re.findall(r"\$(\w+)", sql)) & parameters.keys()
+        arguments = {name: self._literal(parameters[name]) for name in names}
         found = self._session.sql(re.sub(r"\$(\w+)", r":\1", sql), args=arguments).collect()
         return [row.asDict(recursive=True) for row in found]
 

@@ -20,16 +20,11 @@ from urllib.parse import urlsplit
 from ._errors import FleetError
 
 LOCK = "deaths/compacting"
+IS_LOCKED = "is being compacted by another process"
 LOCK_EXPIRES_S = 900.0  # of a bucket: a killed process cannot release it
 READERS = 16  # at once: reading a small object waits for the network
 MOST_OBJECT_BYTES = 256 << 20
-REFUSALS = (
-    "ACCESS_DENIED",
-    "SIGNATURE_DOES_NOT_MATCH",
-    "INVALID_ACCESS_KEY_ID",
-    "403",
-    "redentials",
-)
+REFUSALS = "ACCESS_DENIED SIGNATURE_DOES_NOT_MATCH INVALID_ACCESS_KEY_ID 403 redentials".split()
 KEYS = "Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, unless it is Amazon's, AWS_ENDPOINT_URL."
 
 
@@ -69,9 +64,8 @@ def open_store(url: str) -> Store:
         return BucketStore(url, f"{parts.netloc}{parts.path}".rstrip("/"))
     path = parts.path if parts.scheme == "file" else url
     if "://" in path:
-        raise FleetError(
-            f"{url}: this kind of store is unknown", "Give a directory or s3://BUCKET/PREFIX."
-        )
+        why = f"{url}: this kind of store is unknown"
+        raise FleetError(why, "Give a directory or s3://BUCKET/PREFIX.")
     return DirectoryStore(path)
 
 
@@ -81,10 +75,8 @@ class DirectoryStore:
         self.filesystem = None
         self.path = os.path.abspath(path)
         if not os.path.exists(self.path):
-            raise FleetError(
-                f"{path} does not exist",
-                "Give a directory of bundles or rows, or s3://BUCKET/PREFIX.",
-            )
+            advice = "Give a directory of bundles or rows, or s3://BUCKET/PREFIX."
+            raise FleetError(f"{path} does not exist", advice)
 
     def location(self, name: str) -> str:
         return os.path.join(self.path, name)
@@ -140,9 +132,7 @@ class DirectoryStore:
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise FleetError(
-                    f"{self.url} is being compacted by another process", exit_code=1
-                ) from None
+                raise FleetError(f"{self.url} {IS_LOCKED}", exit_code=1) from None
             yield held
 
 
@@ -228,24 +218,20 @@ class BucketStore:
 
     def age_s(self, name: str) -> float:
         with self._explained():
-            return (
-                time.time()
-                - float(self.filesystem.get_file_info(self.location(name)).mtime_ns or 0) / 1e9
-            )
+            info = self.filesystem.get_file_info(self.location(name))
+        return time.time() - float(info.mtime_ns or 0) / 1e9
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[object]:
         """An object with the owner's name. Two owners within the same moment are told apart by reading it back."""
         owner = f"{socket.gethostname()} {os.getpid()} {time.time_ns()}".encode()
         if self._read(LOCK)[1] is not None and self.age_s(LOCK) < LOCK_EXPIRES_S:
-            raise FleetError(
-                f"{self.url} is being compacted by another process",
-                f"If that process is dead: its lock {LOCK} expires {LOCK_EXPIRES_S / 60:.0f} minutes after its start.",
-                exit_code=1,
-            )
+            expires = f"expires {LOCK_EXPIRES_S / 60:.0f} minutes after its start"
+            advice = f"If that process is dead: its lock {LOCK} {expires}."
+            raise FleetError(f"{self.url} {IS_LOCKED}", advice, exit_code=1)
         self.write(LOCK, owner)
         if self._read(LOCK)[1] != owner:
-            raise FleetError(f"{self.url} is being compacted by another process", exit_code=1)
+            raise FleetError(f"{self.url} {IS_LOCKED}", exit_code=1)
         try:
             yield owner
         finally:
