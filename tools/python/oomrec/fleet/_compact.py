@@ -23,12 +23,11 @@ from ._table import (
     need_packages,
     older_rows,
     part_number,
-    quoted,
     view_of_parts,
 )
 
-# The encodings of version 2 take half the room, and a tenth less time to read.
-HOW_WRITTEN = "PARQUET_VERSION v2, COMPRESSION zstd, ROW_GROUP_SIZE 50_000"
+ROWS_OF_GROUP = 50_000
+UNIQUE = ("death_id", "raw_key")  # texts of which a dictionary would be as large as the column
 SPILL = ".compacting-"
 OLD_PART_S = 3600.0  # readers at work may still hold an older part
 
@@ -108,18 +107,39 @@ def _compact_day(
             "DELETE FROM fresh USING compacted WHERE fresh.death_id = compacted.death_id AND fresh.revision < compacted.revision"
         )
         made = os.path.join(spill, "part.parquet")
-        connection.execute(
-            f"""COPY (
-                  SELECT * FROM (
-                    SELECT * FROM compacted AS old WHERE NOT EXISTS (FROM fresh WHERE fresh.death_id = old.death_id)
-                    UNION ALL BY NAME SELECT * EXCLUDE (file, why) FROM fresh)
-                  ORDER BY signature, death_id
-                ) TO {quoted(made)} (FORMAT parquet, {HOW_WRITTEN})"""
+        ordered = connection.sql(
+            """SELECT * FROM (
+                 SELECT * FROM compacted AS old WHERE NOT EXISTS (FROM fresh WHERE fresh.death_id = old.death_id)
+                 UNION ALL BY NAME SELECT * EXCLUDE (file, why) FROM fresh)
+               ORDER BY signature, death_id"""
         )
+        _write_part(ordered.to_arrow_reader(ROWS_OF_GROUP), made)
         store.put(made, f"deaths/day={day}/part-{part_number(part or '') + 1}.parquet")
     _keep_rejected(store, rejected, names)
     store.remove(names)
     return rows
+
+
+def _write_part(batches: Any, path: str) -> None:
+    """Writes Parquet with encodings of version 2, which take half the room of version 1's.
+
+    Not by DuckDB: it encodes numbers by BYTE_STREAM_SPLIT, which Spark's reader knows since 4.3 only.
+    """
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile, ParquetWriter
+
+    empty = pa.BufferOutputStream()
+    ParquetWriter(empty, batches.schema).close()
+    columns = ParquetFile(empty.getvalue()).schema
+    kinds = {each.path: each.physical_type for each in map(columns.column, range(len(columns)))}
+    numbers = [name for name, kind in kinds.items() if kind in ("INT32", "INT64")]
+    texts = [name for name, kind in kinds.items() if kind == "BYTE_ARRAY" and name not in UNIQUE]
+    encodings = dict.fromkeys(UNIQUE, "DELTA_LENGTH_BYTE_ARRAY")
+    encodings.update(dict.fromkeys(numbers, "DELTA_BINARY_PACKED"))
+    how = {"compression": "zstd", "use_dictionary": texts, "column_encoding": encodings}
+    with ParquetWriter(path, batches.schema, **how) as part:
+        for batch in batches:
+            part.write_batch(batch, ROWS_OF_GROUP)
 
 
 def _keep_rejected(store: Store, rejected: Rejections, names: list[str]) -> None:

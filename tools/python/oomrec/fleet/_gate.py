@@ -32,13 +32,9 @@ def gate(table: Table, window: Window, base: str, head: str, growth: float = 0.1
     known = [row["release"] for row in table.query(sql("releases"))]
     for release in (base, head):
         if release not in known:
-            listed = (
-                ", ".join(printable(each, 40) for each in known[:5])
-                or "none has a release: set OTEL_RESOURCE_ATTRIBUTES"
-            )
-            raise FleetError(
-                f"release {printable(release, 40)} has no rows", f"There are: {listed}"
-            )
+            listed = ", ".join(printable(each, 40) for each in known[:5])
+            there = listed or "none has a release: set OTEL_RESOURCE_ATTRIBUTES"
+            raise FleetError(f"release {printable(release, 40)} has no rows", f"There are: {there}")
     new = table.query(sql("gate"), base=base, head=head)
     before = {size.service: size for size in sizes(table, window, base)}
     grown, too_few = [], []

@@ -21,69 +21,61 @@ BLOCK_BYTES = 256 * 1024
 TOO_LONG = "longer than 16 KiB"
 
 TEXT, INTEGER, NUMBER, BOOLEAN = "VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"
+
+
+def named(kind: Any, names: str) -> dict[str, Any]:
+    return dict.fromkeys(names.split(), kind)
+
+
 FRAMES = [
     {
-        **dict.fromkeys(["kind", "function", "file"], TEXT),
+        **named(TEXT, "kind function file"),
         "line": INTEGER,
-        **dict.fromkeys(["module", "build_id"], TEXT),
+        **named(TEXT, "module build_id"),
         "offset": INTEGER,
         "own": BOOLEAN,
+    }
+]
+HOLDERS = [
+    {
+        **named(TEXT, "space device"),
+        **named(INTEGER, "bytes resident_bytes count"),
+        "estimated": BOOLEAN,
+        "sig": TEXT,
+        "frames": FRAMES,
     }
 ]
 # The columns of docs/schemas/row.json with DuckDB's types, as its from_json() takes them.
 COLUMNS: dict[str, Any] = {
     "schema_version": INTEGER,
-    "oomrec_version": TEXT,
-    "death_id": TEXT,
+    **named(TEXT, "oomrec_version death_id"),
     "revision": INTEGER,
-    **dict.fromkeys(
-        "kind time day episode_id episode_role host service release namespace".split(), TEXT
-    ),
-    **dict.fromkeys("pod container image job task".split(), TEXT),
-    **dict.fromkeys(["rank", "world_size", "attempt"], INTEGER),
+    **named(TEXT, "kind time day episode_id episode_role host service release namespace"),
+    **named(TEXT, "pod container image job task"),
+    **named(INTEGER, "rank world_size attempt"),
     "labels": "MAP(VARCHAR, VARCHAR)",
-    **dict.fromkeys(
-        "program script verdict certainty trigger outcome summary ended_by".split(), TEXT
-    ),
-    "limit_kind": TEXT,
-    **dict.fromkeys(
-        "limit_bytes used_bytes peak_bytes rss_bytes cgroup_limit_bytes".split(), INTEGER
-    ),
-    **dict.fromkeys(["node_bytes", "need_bytes"], INTEGER),
+    **named(TEXT, "program script verdict certainty trigger outcome summary ended_by limit_kind"),
+    **named(INTEGER, "limit_bytes used_bytes peak_bytes rss_bytes cgroup_limit_bytes node_bytes"),
+    "need_bytes": INTEGER,
     "need_is_bound": BOOLEAN,
     "started": TEXT,
-    **dict.fromkeys(["run_seconds", "lost_gib_hours", "growth_bytes_per_s"], NUMBER),
-    **{name: [INTEGER] for name in ("timeline_ms", "timeline_rss", "timeline_live")},
+    **named(NUMBER, "run_seconds lost_gib_hours growth_bytes_per_s"),
+    **named([INTEGER], "timeline_ms timeline_rss timeline_live"),
     "signature": TEXT,
     "signature_version": INTEGER,
     "signature_coarse": TEXT,
     "signature_also": [TEXT],
-    "signature_alias": TEXT,
-    "title": TEXT,
+    **named(TEXT, "signature_alias title"),
     "top_share": NUMBER,
-    **dict.fromkeys(["cause", "thread_group", "label"], TEXT),
+    **named(TEXT, "cause thread_group label"),
     "request": {
         "api": TEXT,
         "size": INTEGER,
-        **dict.fromkeys(["space", "device", "error"], TEXT),
+        **named(TEXT, "space device error"),
         "frames": FRAMES,
     },
-    "holders": [
-        {
-            **dict.fromkeys(["space", "device"], TEXT),
-            **dict.fromkeys(["bytes", "resident_bytes", "count"], INTEGER),
-            "estimated": BOOLEAN,
-            "sig": TEXT,
-            "frames": FRAMES,
-        }
-    ],
-    "gpu": [
-        {
-            "device": TEXT,
-            **dict.fromkeys(["held", "used", "total", "others"], INTEGER),
-            "fragmentation": NUMBER,
-        }
-    ],
+    "holders": HOLDERS,
+    "gpu": [{"device": TEXT, **named(INTEGER, "held used total others"), "fragmentation": NUMBER}],
     "life_weight": NUMBER,
     "raw_key": TEXT,
     "raw_bytes": INTEGER,
