@@ -29,7 +29,7 @@ from framework_modules import fake_torch, hide_frameworks
 from holding import Held
 from memory_cgroup import MemoryCgroup
 from other_users import two_accounts
-from pythons import find_python, has_module
+from pythons import SIMILAR_VERSIONS, find_python, has_module
 from requirements import MARKERS
 from started import Started
 from virtual_terminal import VirtualTerminal
@@ -173,6 +173,16 @@ class Runner:
 def rounds(short: int, whole: int) -> int:
     """The number of rounds: the whole number with `scripts/test --full`."""
     return whole if os.environ.get("OOMREC_TEST_FULL") else short
+
+
+def full(*values, **options):
+    """A case of `parametrize` that only `scripts/test --full` runs: others show the same."""
+    return pytest.param(*values, marks=pytest.mark.full, **options)
+
+
+def one_of_each_layout(versions: list[str]) -> list:
+    """Cases of `parametrize`: Pythons whose frames lie as a neighbour's do run only with --full."""
+    return [full(version) if version in SIMILAR_VERSIONS else version for version in versions]
 
 
 def written(path: Path, content: str) -> Path:

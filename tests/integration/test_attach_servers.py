@@ -89,7 +89,8 @@ def test_gunicorn(oomrec, plain, tmp_path, worker):
     )
     wait_for_port(port, process)
     workers = wait_for_children(process, 2)
-    serves_undisturbed(oomrec, process, port, [*workers, process.pid], rounds(2, 20))
+    attached = [*workers[: rounds(1, 2)], process.pid]
+    serves_undisturbed(oomrec, process, port, attached, rounds(2, 20))
     assert children_of(process.pid) == workers
 
 
@@ -260,18 +261,22 @@ def test_commands_die_at_a_server_that_forks(oomrec, plain, postgres, build_dir,
 
 TRAINING = """
 import sys, torch
-torch.manual_seed(3)
 torch.use_deterministic_algorithms(True)
 torch.set_num_threads(2)
-model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8))
-optimizer = torch.optim.Adam(model.parameters())
+def losses():
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8))
+    optimizer = torch.optim.Adam(model.parameters())
+    for step in range(int(sys.argv[1])):
+        batch = torch.randn(128, 64)
+        loss = torch.nn.functional.mse_loss(model(batch), batch[:, :8])
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+        if step % 100 == 0: yield loss.item()
+alone = list(losses())
 print("ready", flush=True)
 sys.stdin.readline()
-for step in range(int(sys.argv[1])):
-    batch = torch.randn(128, 64)
-    loss = torch.nn.functional.mse_loss(model(batch), batch[:, :8])
-    optimizer.zero_grad(); loss.backward(); optimizer.step()
-    if step % 100 == 0: print(repr(loss.item()), flush=True)
+attached_to = list(losses())
+print(len(alone), attached_to == alone)
 """
 
 
@@ -279,16 +284,10 @@ for step in range(int(sys.argv[1])):
 def test_a_training_has_the_same_losses(oomrec, plain, tmp_path):
     script = written(tmp_path / "train.py", TRAINING)
     steps = rounds(1500, 40_000)
-
-    def start() -> subprocess.Popen:
-        process = plain.start(sys.executable, script, steps, stdin=subprocess.PIPE).once("ready")
-        process.tell("\n")
-        return process
-
-    expected = plain.finish(start(), timeout=300)
-    process = start()
+    process = plain.start(sys.executable, script, steps, stdin=subprocess.PIPE).once("ready")
+    process.tell("\n")
     attached = 0
-    while process.poll() is None and attached < rounds(4, 40):
+    while process.poll() is None and attached < rounds(2, 40):
         if oomrec("attach", process.pid).exit_code != 0:
             break
         time.sleep(0.1)
@@ -297,5 +296,5 @@ def test_a_training_has_the_same_losses(oomrec, plain, tmp_path):
         attached += 1
     ended = plain.finish(process, timeout=300)
     assert ended.exit_code == 0 and ended.stderr == "", str(ended)
-    assert ended.stdout == expected.stdout and ended.stdout.count("\n") == steps // 100
+    assert ended.stdout == f"{steps // 100} True\n"
     assert attached >= 2

@@ -71,6 +71,7 @@ def test_every_check_passes_on_simulated_devices(check_gpu):
     assert "simulated devices" in run.stdout
 
 
+@pytest.mark.full  # they run in test_gpumemprof_programs.py
 @pytest.mark.needs_module("numba")
 def test_programs_of_gpumemprofs_users_run_on_a_simulated_device(check_gpu):
     run = check_gpu("--check", "programs of gpumemprof", FAKE_GPU_BYTES="256M")

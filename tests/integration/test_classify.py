@@ -194,29 +194,27 @@ TORCH_FAILURES = {
 }
 
 
-def reason_of(preload, statement: str) -> str:
-    program = (
-        "from oomrec.classify import classify_oom_exception\ntry:\n    %s\n"
-        "except Exception as error:\n    print(classify_oom_exception(error).reason)"
-    )
-    run = preload(
-        "python3", "-c", program % statement,
-        env={"PYTHONPATH": PACKAGE, "OOMREC_LIMIT": "2G", "OOMREC_MAX_DUMPS": "2"},
-    )  # fmt: skip
-    return run.stdout.strip() or str(run)
+FAIL_ONE_BY_ONE = """
+import sys
+from oomrec.classify import classify_oom_exception
+for statement in sys.argv[1:]:
+    try:
+        exec(statement)
+    except Exception as error:
+        print(classify_oom_exception(error).reason)
+"""
 
 
-@pytest.mark.parametrize("what", FAILURES)
-def test_real_failures(preload, what):
-    statement, reason = FAILURES[what]
-    assert reason_of(preload, statement) == reason
-
-
-@pytest.mark.needs_torch
-@pytest.mark.parametrize("what", TORCH_FAILURES)
-def test_real_torch_failures(preload, what):
-    statement, reason = TORCH_FAILURES[what]
-    assert reason_of(preload, statement) == reason
+@pytest.mark.parametrize(
+    "failures",
+    [FAILURES, pytest.param(TORCH_FAILURES, marks=pytest.mark.needs_torch)],
+    ids=["python", "torch"],
+)
+def test_real_failures(preload, failures):
+    statements, reasons = zip(*failures.values())
+    env = {"PYTHONPATH": PACKAGE, "OOMREC_LIMIT": "2G", "OOMREC_MAX_DUMPS": "2"}
+    run = preload("python3", "-c", FAIL_ONE_BY_ONE, *statements, env=env)
+    assert run.stdout.splitlines() == list(reasons), str(run)
 
 
 def exempt_in(group: MemoryCgroup):

@@ -10,8 +10,10 @@ import re
 import signal
 
 import pytest
+from conftest import full
 
-# Module: which of its tests, for unittest's -k; all without any.
+# Module: which of its tests, for unittest's -k; all without any. Those that only allocate run with --full, or with every
+# object recorded.
 SUITES = {
     "test_json": [],
     "test_re": [],
@@ -37,17 +39,20 @@ test._test_multiprocessing.install_tests_in_module_dict(globals(), "fork")
 EVERYTHING_RECORDED = {"OOMREC_MODE": "exact", "PYTHONMALLOC": "malloc"}
 
 
-@pytest.mark.parametrize("name", SUITES)
+ONLY_ALLOCATE = ["test_json", "test_re", "test_ctypes", "test_dict", "test_list", "test_gc"]
+
+
+@pytest.mark.parametrize("name", [full(name) if name in ONLY_ALLOCATE else name for name in SUITES])
 def test_same_results(preload, plain, python, tmp_path, name):
     compare(preload, plain, python(), tmp_path, name, {})
 
 
-@pytest.mark.parametrize("name", ["test_list", "test_gc", "test_mmap"])
+@pytest.mark.parametrize("name", ["test_list", "test_gc", full("test_mmap")])
 def test_same_results_with_every_object_recorded(preload, plain, python, tmp_path, name):
     compare(preload, plain, python(), tmp_path, name, EVERYTHING_RECORDED)
 
 
-@pytest.mark.parametrize("version", ["3.12", "3.13"])
+@pytest.mark.parametrize("version", [full("3.12"), "3.13"])
 def test_fork_does_not_warn_about_recorder_threads(preload, plain, python, tmp_path, version):
     """Since 3.12 os.fork() warns when /proc shows a second thread."""
     compare(preload, plain, python(version), tmp_path, "test_posix", {"PYTHONWARNINGS": "always"})

@@ -230,6 +230,7 @@ OTHER_CAUSES = [
           before="request_too_large exited 1"),
 ]  # fmt: skip
 
+# A row's first language in each way, the others in one; with --full all.
 CASES = [
     pytest.param(
         death,
@@ -237,10 +238,11 @@ CASES = [
         way,
         id=f"{death.name}-{language}-{way}",
         marks=[pytest.mark.needs_cgroup_write] * bool(death.cgroup)
-        + [pytest.mark.needs_numpy] * (language == "numpy"),
+        + [pytest.mark.needs_numpy] * (language == "numpy")
+        + [pytest.mark.full] * (number > 0 and way != WAYS[number % 3]),
     )
     for death in MEMORY + OTHER_CAUSES
-    for language in death.languages.split()
+    for number, language in enumerate(death.languages.split())
     for way in WAYS
 ]
 

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import written
+from conftest import full, written
 from watching import wait_for
 from ways import WAYS
 
 MIB = 1 << 20
+IN_ONE_WAY = ["run", *map(full, WAYS[1:])]  # another case takes all
 
 
 @pytest.fixture(autouse=True)
@@ -40,8 +41,14 @@ def resident(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-@pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way, how",
+    [
+        *((way, "SIGTERM") for way in WAYS),
+        ("run", "SIGKILL"),
+        *(full(way, "SIGKILL") for way in WAYS[1:]),
+    ],
+)
 def test_at_the_limit_among_the_parents_arguments(oomrec, recorded, watches, way, how):
     run = recorded(way, *watches, how, "--memory-limit=100MB", exits=0)
     bundle = run.only_bundle()
@@ -66,7 +73,7 @@ def test_at_the_limit_among_the_parents_arguments(oomrec, recorded, watches, way
 
 
 @pytest.mark.parametrize("arguments", [[], ["--memory-limit=4GB"], ["--memory-limit=auto"]])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", IN_ONE_WAY)
 def test_far_from_every_limit(oomrec, recorded, watches, way, arguments):
     """The parent may end a large worker for any reason: as the end of a pool, it leaves nothing."""
     run = recorded(way, *watches, "SIGTERM", *arguments, exits=0)
@@ -191,7 +198,7 @@ def test_a_parent_that_ends_because_of_it(oomrec, recorded, watches, tmp_path):
 
 
 @pytest.mark.needs_module("distributed")
-@pytest.mark.parametrize("way", ["run", "recover"])
+@pytest.mark.parametrize("way", ["run", full("recover")])
 def test_a_worker_of_dask(oomrec, recorded, victim, way):
     script = victim("python/dask_worker_grows.py")
     run = recorded(way, sys.executable, script, "grows", timeout=120)

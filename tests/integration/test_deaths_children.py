@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import written
+from conftest import full, written
 from watching import wait_for
 from ways import WAYS
 
@@ -105,7 +105,7 @@ INHERITED = "[inherited from the parent process]"
 
 @pytest.mark.needs_cgroup_write
 @pytest.mark.needs_torch
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["run", *map(full, WAYS[1:])])
 def test_a_data_loader_worker(oomrec, recorded, victim, cgroup, way):
     script = victim("python/loader_grows.py")
     group = cgroup("1G")

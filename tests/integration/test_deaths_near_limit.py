@@ -4,6 +4,7 @@ import sys
 import tempfile
 
 import pytest
+from conftest import rounds
 from consistency import contradictions
 
 MIB = 1 << 20
@@ -43,7 +44,7 @@ def test_a_growing_python_gets_a_bundle_before_the_kill(preload, oomrec, victim,
 def test_a_recording_on_disk_does_not_delay_the_kill(oomrec, victim, cgroup, build_dir):
     """The kernel drops such a recording's pages before it kills; reading ahead, it dropped those in use, without end."""
     grow = ("run", "--", sys.executable, victim("python/grow_objects.py"))
-    for limit in range(20, 121, 5):
+    for limit in range(20, 121, rounds(20, 5)):
         with tempfile.TemporaryDirectory(dir=build_dir) as on_disk:
             run = oomrec(
                 *grow,

@@ -4,7 +4,7 @@ Nothing that the recorder observes fails there: the runtime gives up by itself.
 """
 
 import pytest
-from conftest import metadata, written
+from conftest import full, metadata, one_of_each_layout, written
 
 NODE_GROWS = "const a = []; for (;;) a.push(new Array(1000).fill(Math.random()).map(String))"
 JAVA = """
@@ -68,8 +68,15 @@ while True:
 
 
 @pytest.mark.needs_program("pypy3")
-@pytest.mark.parametrize("limit", ["--limit", "--limit-as"])
-@pytest.mark.parametrize("mode", ["sampled", "exact"])
+@pytest.mark.parametrize(
+    "mode, limit",
+    [
+        ("exact", "--limit"),
+        ("sampled", "--limit-as"),
+        full("sampled", "--limit"),
+        full("exact", "--limit-as"),
+    ],
+)
 def test_pypy_is_recorded_without_lines(oomrec, limit, mode):
     size = "300M" if limit == "--limit" else "2G"
     run = oomrec("run", limit, size, "--mode", mode, "--", "pypy3", "-c", PYPY_GROWS)
@@ -190,7 +197,7 @@ def test_a_memory_error_with_another_cause(oomrec, preload, python, cause):
     assert verdict["summary"].endswith("for lack of memory; no request was refused"), verdict
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", one_of_each_layout(VERSIONS))
 @pytest.mark.parametrize(
     "script",
     [
@@ -225,7 +232,7 @@ public class Keeps {
 
 
 @pytest.mark.needs_program("java")
-@pytest.mark.parametrize("collector", ["Serial", "Parallel", "G1", "Shenandoah", "Z"])
+@pytest.mark.parametrize("collector", ["G1", "Z", *map(full, ["Serial", "Parallel", "Shenandoah"])])
 def test_the_java_heap_is_one_holder(oomrec, tmp_path, collector):
     """Whichever functions of the collector have committed its parts."""
     source = written(tmp_path / "Keeps.java", JAVA_KEEPS)

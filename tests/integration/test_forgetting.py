@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from conftest import rounds, written
+from conftest import full, rounds, written
 from python_programs import package_environment
 from sizes import take_up
 
@@ -53,12 +53,12 @@ def assert_the_leak_is_found(
 @pytest.mark.parametrize(
     ("mode", "size", "requests"),
     [
-        ("sampled", "1M", 200_000),
-        ("sampled", "4M", 200_000),
-        ("sampled", None, 200_000),
+        ("sampled", "1M", 100_000),
+        full("sampled", "4M", 200_000),
+        ("sampled", None, 100_000),
         # Each small object is an event, in some 30 stacks of each request.
-        ("exact", "8M", 25_000),
-        ("exact", "64M", 25_000),
+        ("exact", "8M", 10_000),
+        ("exact", "64M", 10_000),
     ],
 )
 def test_a_late_leak_of_python_is_found(oomrec, victim, mode, size, requests):
@@ -79,9 +79,9 @@ def test_a_late_leak_of_python_is_found(oomrec, victim, mode, size, requests):
 @pytest.mark.parametrize(
     ("mode", "size", "requests", "bytes_each"),
     [
-        ("exact", "8M", 500_000, 100_000),
-        ("exact", "64M", 500_000, 1000),
-        ("sampled", None, 2_000_000, 70_000),
+        ("exact", "8M", 200_000, 100_000),
+        ("exact", "64M", 200_000, 1000),
+        ("sampled", None, 1_000_000, 70_000),
     ],
 )
 def test_a_late_leak_of_a_native_program_is_found(oomrec, victim, mode, size, requests, bytes_each):
@@ -139,7 +139,7 @@ def assert_the_sums_add_up(oomrec, bundle) -> list[dict]:
 
 
 def test_what_forgotten_stacks_had_allocated_stays_with_its_line(oomrec, victim):
-    requests = 300_000
+    requests = 150_000
     # Exact mode must not fall back: then the totals would be estimates.
     options = ["--mode", "exact", "--recording-size", "64M"]
     run = oomrec("run", *options, "--", victim("ever_new_stacks"), "leak", requests, 20_000)
@@ -195,7 +195,7 @@ def test_nothing_is_forgotten_before_it_is_necessary(oomrec, victim):
     [
         # Enough room for all stacks: threads that wait for a core in the middle of an event delay forgetting.
         (["--mode", "exact"], 50_000, 20_000),
-        (["--mode", "sampled", "--recording-size", "8M"], 1_000_000, 70_000),  # no sampled blocks
+        (["--mode", "sampled", "--recording-size", "8M"], 500_000, 70_000),  # no sampled blocks
     ],
     ids=["exact", "sampled"],
 )
@@ -243,7 +243,8 @@ def test_threads_of_python_forget_together(preload, plain, victim):
 def test_a_death_at_any_instant_leaves_whole_stacks(preload, oomrec, victim):
     """Also in the middle of a round, or while a stack's entries become another's."""
     chance, forgotten = random.Random(11), 0
-    for _ in range(rounds(20, 200)):
+    kills = rounds(10, 200)
+    for _ in range(kills):
         # A small ring: what is in it is not forgotten.
         variables = {
             "OOMREC_MODE": "exact",
@@ -264,7 +265,7 @@ def test_a_death_at_any_instant_leaves_whole_stacks(preload, oomrec, victim):
             assert "main" in names or names[-1] == FORGOTTEN, holder
         of_requests = held_by(shown, "request")
         assert 0.99 < of_requests / (2000 * MEAN_REQUEST) < 1.01, shown["holders"][:3]
-    assert forgotten > 20 * 1000
+    assert forgotten > kills * 1000
 
 
 # --- Labels and marks -----------------------------------------------------------------------------

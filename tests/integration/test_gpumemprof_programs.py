@@ -17,7 +17,18 @@ from oomrec.gpumemprof import load_telemetry_events
 from python_programs import package_environment
 
 PROGRAMS = SOURCE / "tests" / "integration" / "gpumemprof_programs"
-GPU = pytest.param("cuda:0", marks=pytest.mark.needs_module("numba"))
+NUMBA = pytest.mark.needs_module("numba")
+# On a device that the recorder has not seen from the start, with --full only: numba takes two seconds to import.
+EACH_DEVICE = pytest.mark.parametrize(
+    "runner, device",
+    [
+        ("recorded", "cpu"),
+        pytest.param("recorded", "cuda:0", marks=NUMBA),
+        ("loaded later", "cpu"),
+        pytest.param("loaded later", "cuda:0", marks=[NUMBA, pytest.mark.full]),
+    ],
+    indirect=["runner"],
+)
 
 
 def with_import_changed(text: str) -> str:
@@ -89,7 +100,7 @@ def analyzed(program, plain, device, bundle) -> dict:
     return result
 
 
-@pytest.mark.parametrize("device", ["cpu", GPU])
+@EACH_DEVICE
 def test_configure(runner, program, tmp_path, device):
     said = program(runner, "configure", device)
     backend = "cpu" if device == "cpu" else "cuda"
@@ -108,7 +119,7 @@ def test_configure(runner, program, tmp_path, device):
     ).exists()  # no directory is created before there is a bundle
 
 
-@pytest.mark.parametrize("device", ["cpu", GPU])
+@EACH_DEVICE
 def test_capture(runner, program, plain, preload, tmp_path, device):
     said = program(runner, "capture", device)
     assert said["raised"] == said["exception"]
@@ -130,7 +141,7 @@ def test_capture(runner, program, plain, preload, tmp_path, device):
     analyzed(program, plain, device, bundle)
 
 
-@pytest.mark.parametrize("device", ["cpu", GPU])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda:0", marks=[NUMBA, pytest.mark.full])])
 def test_classify(plain, program, device, tmp_path):
     text = (PROGRAMS / "classify.py").read_text()
     assert text.count("Error(") == 7 + 1  # its cases and a class
@@ -146,7 +157,7 @@ def test_classify(plain, program, device, tmp_path):
     assert not (tmp_path / "oom_dumps").exists()
 
 
-@pytest.mark.parametrize("device", ["cpu", GPU])
+@EACH_DEVICE
 def test_simulate(runner, program, plain, device):
     said = program(runner, "simulate", device)
     assert said["is OOM"] == said["dump exists"] == "True"
@@ -217,7 +228,7 @@ OF_A_GPU = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("device", ["cpu", GPU])
+@EACH_DEVICE
 def test_profilers(runner, program, device):
     """Without a GPU the program continues on the host, as it does with gpumemprof."""
     no_driver = {"LD_LIBRARY_PATH": ""} if device == "cpu" else {}
@@ -231,7 +242,7 @@ def test_profilers(runner, program, device):
     }
 
 
-@pytest.mark.parametrize("device", ["cpu", GPU])
+@EACH_DEVICE
 def test_alerts(runner, program, device):
     said = program(runner, "alerts", device)
     assert said.pop("fields") == str(sorted({**telemetry.REQUIRED, **telemetry.OPTIONAL}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 
 import pytest
+from conftest import full
 
 ROUNDED = 1.04  # an allocator's blocks have certain sizes
 SLACK = 128 << 10  # what the C library and the loader have allocated, and tables of tcmalloc's
@@ -27,8 +28,15 @@ def preloading(name: str | None) -> dict:
     return {"LD_PRELOAD": found[0]} if found else pytest.skip(f"not installed: {name}")
 
 
-@pytest.mark.parametrize("mode", ["sampled", "exact"])
-@pytest.mark.parametrize("allocator", [None, "libjemalloc.so.2"])
+@pytest.mark.parametrize(
+    "mode, allocator",
+    [
+        ("exact", None),
+        ("sampled", "libjemalloc.so.2"),
+        full("sampled", None),
+        full("exact", "libjemalloc.so.2"),
+    ],
+)
 @pytest.mark.parametrize("function", NAMES)
 def test_a_free_by_another_name_is_seen(oomrec, victim, mode, allocator, function):
     """jemalloc's names do without jemalloc what free() and malloc() do: a program that looks for one finds it."""

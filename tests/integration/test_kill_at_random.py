@@ -10,7 +10,7 @@ import time
 
 from conftest import rounds
 
-KILLS = rounds(40, 200)
+KILLS = rounds(20, 200)
 AT_ONCE = 10  # recordings for one `oomrec recover`; dead ones beyond 20 are removed
 THREADS = 2
 LARGEST = 16 + 0x1FFFF  # largest block, in bytes

@@ -17,8 +17,8 @@ from conftest import rounds
 from watching import wait_for
 
 CHUNKS = [
-    *[("c", seed, rounds(25, 95)) for seed in range(rounds(3, 8))],
-    *[("python", seed, 20) for seed in range(8, rounds(9, 10))],
+    *[("c", seed, rounds(25, 95)) for seed in range(rounds(2, 8))],
+    *[("python", seed, rounds(10, 20)) for seed in range(8, rounds(9, 10))],
 ]
 AT_ONCE = 10  # recordings for one `oomrec recover`; dead ones beyond 20 are removed
 STARTS, WORKS, IS_REFUSED, ENDS = PHASES = range(4)  # as in tests/victims/phases.c

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import SOURCE, written
+from conftest import SOURCE, full, written
 from report_page import Page
 from schemas import check
 
@@ -120,7 +120,7 @@ print(sorted(took)[2], found["complete"], found["objects"][0]["referrers"][0]["n
 
 
 @pytest.mark.needs_torch
-@pytest.mark.parametrize("containers", [1000, 1_000_000])
+@pytest.mark.parametrize("containers", [full(1000), 1_000_000])
 def test_at_most_50_ms(plain, containers):
     """CPU time, because other processes may run. Nearby objects come first.
 

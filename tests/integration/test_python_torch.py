@@ -89,30 +89,6 @@ def test_a_missing_snapshot_is_not_an_error(attached):
     assert [path.name for path in run.only_bundle().glob("torch_snapshot*")] == []
 
 
-CPU = """
-import oomrec.torch
-attachment = oomrec.torch.attach()
-print(attachment)
-print(attachment.history, attachment.observer, attachment.workers)
-attachment.detach()
-try:
-    oomrec.torch.attach(history=-1)
-except ValueError as error:
-    print(error)
-"""
-
-
-@pytest.mark.needs_torch
-def test_a_torch_without_devices(plain):
-    lines = plain("python3", "-c", CPU, env=PACKAGE).stdout.splitlines()
-    reason = "memory history and observer: this torch was built without CUDA and HIP"
-    assert lines == [
-        f"<oomrec.torch.Attachment: workers; missing: {reason}>",
-        "False False True",
-        "history is a number of events, at least 0, not -1",
-    ]
-
-
 WORKERS = """
 import sys, torch, oomrec, oomrec.torch
 from torch.utils.data import DataLoader, get_worker_info
@@ -124,6 +100,14 @@ class Samples(list):
         return index
 
 if __name__ == "__main__":
+    attachment = oomrec.torch.attach()
+    print(attachment)
+    print(attachment.history, attachment.observer, attachment.workers)
+    attachment.detach()
+    try:
+        oomrec.torch.attach(history=-1)
+    except ValueError as error:
+        print(error)
     oomrec.torch.attach(history=0)
     loader = DataLoader(Samples([0, 1]), num_workers=2, multiprocessing_context=sys.argv[1])
     assert sorted(each.item() for each in loader) == [0, 1]
@@ -132,9 +116,15 @@ if __name__ == "__main__":
 
 @pytest.mark.needs_torch
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.full)])
-def test_data_loader_workers_are_labelled(oomrec, preload, tmp_path, method):
+def test_workers_of_a_torch_without_devices_are_labelled(oomrec, preload, tmp_path, method):
     script = written(tmp_path / "loads.py", WORKERS)
     run = preload("python3", script, method, env=PACKAGE, exits=0)
+    reason = "memory history and observer: this torch was built without CUDA and HIP"
+    assert run.stdout.splitlines() == [
+        f"<oomrec.torch.Attachment: workers; missing: {reason}>",
+        "False False True",
+        "history is a number of events, at least 0, not -1",
+    ]
     for number in range(2):
         shown = oomrec.json("show", run.bundle_at(f"in worker {number}"))
         block = next(row for row in shown["holders"] if 3_000_000 < row["bytes"] < 3_009_000)

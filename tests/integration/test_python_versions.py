@@ -9,13 +9,23 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from conftest import full, one_of_each_layout
 from pythons import PYTHON_VERSIONS
 
 SIZE = 100 << 20
 
 
-@pytest.mark.parametrize("kind", ["bytes", "bytearray", "list"])
-@pytest.mark.parametrize("memory", ["pymalloc", "malloc"])
+@pytest.mark.parametrize(
+    "kind, memory",
+    [
+        ("bytes", "pymalloc"),
+        ("bytearray", "pymalloc"),
+        ("list", "malloc"),
+        full("list", "pymalloc"),
+        full("bytes", "malloc"),
+        full("bytearray", "malloc"),
+    ],
+)
 @pytest.mark.parametrize("version", PYTHON_VERSIONS)
 def test_the_failing_line_and_the_holding_line_are_named(
     preload, oomrec, python, victim, version, memory, kind
@@ -51,7 +61,7 @@ def test_the_failing_line_and_the_holding_line_are_named(
     assert holding[0][1] == "bytearray(1 << 20)"
 
 
-@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+@pytest.mark.parametrize("version", one_of_each_layout(PYTHON_VERSIONS))
 def test_rapidly_changing_stacks_match_the_interpreters(preload, oomrec, python, victim, version):
     """In exact mode most of a stack is copied from the previous one. It must have no extra frame.
 

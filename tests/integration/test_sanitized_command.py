@@ -13,19 +13,19 @@ from conftest import SOURCE, Runner, rounds
 from watching import Watch, wait_for
 
 TARGETS = {
-    # Rounds of scripts/test, and of scripts/test --full: about two seconds, and a minute.
-    "recording": (100, 4_000),
-    "bundle": (150, 15_000),
-    "telemetry": (1_000, 40_000),
-    "snapshot": (5_000, 200_000),
-    "json": (10_000, 400_000),
-    "csv": (2_500, 100_000),
-    "log": (2_500, 100_000),
-    "cgroup": (1_000, 40_000),
-    "proc": (150, 6_000),
-    "symbols": (2_500, 100_000),
-    "options": (10_000, 400_000),
-    "arguments": (10_000, 400_000),
+    # Rounds of scripts/test, and of scripts/test --full: about a second, and a minute.
+    "recording": (50, 4_000),
+    "bundle": (75, 15_000),
+    "telemetry": (500, 40_000),
+    "snapshot": (2_500, 200_000),
+    "json": (5_000, 400_000),
+    "csv": (1_250, 100_000),
+    "log": (1_250, 100_000),
+    "cgroup": (500, 40_000),
+    "proc": (75, 6_000),
+    "symbols": (1_250, 100_000),
+    "options": (5_000, 400_000),
+    "arguments": (5_000, 400_000),
 }
 FINDING = re.compile(r"runtime error:|AddressSanitizer|UndefinedBehavior")
 

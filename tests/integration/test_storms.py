@@ -8,7 +8,7 @@ import pytest
 from conftest import rounds
 
 MODES = ["sampled", "exact"]
-SECONDS = rounds(2, 60)
+SECONDS = rounds(1, 60)
 SIGNALS = rounds(1500, 5000)
 
 

@@ -6,7 +6,7 @@ import json
 import signal
 
 import pytest
-from conftest import rounds
+from conftest import full, rounds
 from sizes import take_up
 
 MIB = 1 << 20
@@ -31,7 +31,8 @@ def is_kept(holder: dict) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("mode", "size"), [("sampled", None), ("sampled", "1M"), ("exact", None), ("exact", "4M")]
+    ("mode", "size"),
+    [("sampled", "1M"), ("exact", "4M"), full("sampled", None), full("exact", None)],
 )
 def test_ever_new_libraries(oomrec, victim, tmp_path, mode, size):
     """Each has the same addresses as the one before. Blocks that live longer keep their library's name."""

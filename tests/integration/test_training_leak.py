@@ -4,14 +4,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import full
 
 pytestmark = pytest.mark.needs_numpy
 
 
-@pytest.mark.parametrize("mode, tolerance", [("exact", 0.01), ("sampled", 0.15)])
 @pytest.mark.parametrize(
-    "rows", [2048, 16]
-)  # batches of 4 MiB, and of 32 KiB, below the exact threshold
+    "mode, tolerance, rows",
+    [
+        ("exact", 0.01, 2048),  # batches of 4 MiB
+        ("sampled", 0.15, 16),  # and of 32 KiB, below the exact threshold
+        full("sampled", 0.15, 2048),
+        full("exact", 0.01, 16),
+    ],
+)
 def test_the_leaking_line_is_the_top_holder(oomrec, victim, mode, tolerance, rows):
     """The bytes under the leaking line agree with the script's own count."""
     path = Path(victim("python/leak_batches.py"))

@@ -28,7 +28,7 @@ def images(keeps, **options):
             return 1 << 30
 
         def __getitem__(self, index):
-            image = torch.rand(3, 128, 128)
+            image = torch.ones(3, 128, 128)
             if keeps:
                 self.seen.append(image)
             return image
@@ -109,24 +109,24 @@ def tables_are_made():
 # --- A graph of tensors --------------------------------------------------------------------------
 
 
-def model():
+def model(features, hidden):
     import torch
 
     torch.set_num_threads(1)
-    layers = [torch.nn.Linear(100, 1000), torch.nn.ReLU(), torch.nn.Linear(1000, 100)]
+    layers = [torch.nn.Linear(features, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, features)]
     return torch, torch.nn.Sequential(*layers)
 
 
 def losses_keep_their_graphs():
-    torch, net = model()
+    torch, net = model(10, 1000)
     while True:
-        loss = net(torch.rand(1024, 100)).square().mean()
+        loss = net(torch.rand(1024, 10)).square().mean()
         KEPT.append(loss)
         time.sleep(0.03)
 
 
 def outputs_are_kept_without_graphs():
-    torch, net = model()
+    torch, net = model(100, 100)
     with torch.no_grad():
         while True:
             KEPT.append((batch := torch.rand(10_000, 100), net(batch)))  # on one line
