@@ -51,6 +51,15 @@ def test_a_quick_run_measures_every_row(bench, build_dir, tmp_path):
     assert results["reading"] == [] and results["refusal"] == []
 
 
+@pytest.mark.full  # compiling them takes longer than they do
+@pytest.mark.parametrize("group", ["threads", "labels", "live", "devices", "server"])
+def test_each_program_is_measured(bench, tmp_path, group):
+    run = bench("--quick", "--only", group, "--without-peers", "--out", tmp_path / "out")
+    workloads = valid_results(run, tmp_path / "out")["workloads"]
+    assert workloads and {workload["group"] for workload in workloads} == {group}
+    assert {result["problem"] for one in workloads for result in one["results"].values()} == {None}
+
+
 def test_failures_are_measured_alone(bench, tmp_path):
     run = bench("--quick", "--only", "refusal", "--without-peers", "--out", tmp_path / "out")
 

@@ -23,7 +23,7 @@ from attach_targets import (
     state_of,
     step,
 )
-from conftest import built, metadata, rounds
+from conftest import built, full, metadata, rounds
 from schemas import check
 from sizes import take_up
 from watching import eventually
@@ -129,8 +129,11 @@ def test_the_shipped_command_cannot_be_killed_by_a_variable(oomrec, running):
     assert oomrec("attach", process.pid, env={"OOMREC_ATTACH_DIES_AT": "stopped"}).exit_code == 0
 
 
-@pytest.mark.parametrize("step_of_death", STEPS)
-@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize(
+    "step_of_death, threads",
+    [*((step, 2) for step in STEPS), ("stopped", 0), ("calling", 0)]
+    + [full(step, 0) for step in STEPS if step not in ("stopped", "calling")],
+)
 def test_the_command_is_killed_at_each_step(plain, killed_at, running, step_of_death, threads):
     process = running("attached", "nanosleep", threads)
     before = state_of(process.pid)

@@ -78,7 +78,7 @@ while True:
     ],
 )
 def test_pypy_is_recorded_without_lines(oomrec, limit, mode):
-    size = "300M" if limit == "--limit" else "2G"
+    size = "300M" if limit == "--limit" else "1G"
     run = oomrec("run", limit, size, "--mode", mode, "--", "pypy3", "-c", PYPY_GROWS)
     # It may also lack the memory for its own heap, and abort.
     aborted = run.exit_code == 134 and "couldn't allocate the next arena" in run.stderr
@@ -173,7 +173,7 @@ POOLS = {
 }
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", one_of_each_layout(VERSIONS))
 @pytest.mark.parametrize("pool", POOLS)
 def test_a_memory_error_of_a_pools_worker(oomrec, preload, python, tmp_path, version, pool):
     """The pool sends it, and raises it again: the parent's bundle says whose it was, `show` opens the worker's."""

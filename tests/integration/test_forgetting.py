@@ -53,12 +53,12 @@ def assert_the_leak_is_found(
 @pytest.mark.parametrize(
     ("mode", "size", "requests"),
     [
-        ("sampled", "1M", 100_000),
+        ("sampled", "1M", 50_000),
         full("sampled", "4M", 200_000),
-        ("sampled", None, 100_000),
+        ("sampled", None, 50_000),
         # Each small object is an event, in some 30 stacks of each request.
-        ("exact", "8M", 10_000),
-        ("exact", "64M", 10_000),
+        ("exact", "8M", 5_000),
+        ("exact", "64M", 5_000),
     ],
 )
 def test_a_late_leak_of_python_is_found(oomrec, victim, mode, size, requests):
@@ -104,7 +104,7 @@ def test_a_late_leak_of_a_native_program_is_found(oomrec, victim, mode, size, re
         ("sampled", "1M", 1 * MIB),
         ("sampled", None, 1 * MIB),
         ("exact", "8M", 2 * MIB),
-        ("exact", "64M", MIB // 2),
+        full("exact", "64M", MIB // 2),
     ],
 )
 def test_a_leak_is_found_beside_many_live_stacks(oomrec, victim, mode, size, largest_interval):
@@ -194,7 +194,7 @@ def test_nothing_is_forgotten_before_it_is_necessary(oomrec, victim):
     ("options", "requests", "bytes_each"),
     [
         # Enough room for all stacks: threads that wait for a core in the middle of an event delay forgetting.
-        (["--mode", "exact"], 50_000, 20_000),
+        (["--mode", "exact"], 25_000, 20_000),
         (["--mode", "sampled", "--recording-size", "8M"], 500_000, 70_000),  # no sampled blocks
     ],
     ids=["exact", "sampled"],

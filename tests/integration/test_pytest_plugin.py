@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import SOURCE, written
+from conftest import SOURCE, full, written
 
 BUILD = Path(os.environ.get("OOMREC_TEST_BUILD", SOURCE / "build")).resolve()
 TIMEOUT_S = 120
@@ -335,24 +335,26 @@ def test_growth_since_the_last_success_fails_on_request(project):
     )
 
 
-@pytest.mark.parametrize(
-    "mark",
-    [
+def test_an_invalid_mark_fails_only_its_test(project):
+    marks = [
         "limit_memory('24 apples')",
         "limit_memory('24')",
         "limit_memory()",
         "limit_leaks(24)",
         "limit_leaks('1 MB', filter_fn=3)",
-    ],
-)
-def test_an_invalid_mark_fails_only_its_test(project, mark):
+    ]
     project.write(
-        test_wrong=f"import pytest\n@pytest.mark.{mark}\ndef test_it():\n    pass\n",
+        test_wrong="import pytest\n"
+        + "".join(
+            f"@pytest.mark.{mark}\ndef test_{number}():\n    pass\n"
+            for number, mark in enumerate(marks)
+        ),
         test_right="def test_other():\n    pass\n",
     )
     run = project.run()
-    assert run.returncode == 1 and "1 failed, 1 passed" in run.stdout, run.stdout + run.stderr
-    assert f"\nthe mark {mark.split('(')[0]} of this test: " in run.stdout
+    assert run.returncode == 1 and "5 failed, 1 passed" in run.stdout, run.stdout + run.stderr
+    assert run.stdout.count("\nthe mark limit_memory of this test: ") == 3, run.stdout
+    assert run.stdout.count("\nthe mark limit_leaks of this test: ") == 2, run.stdout
 
 
 def test_an_xfail_limit(project):
@@ -416,7 +418,7 @@ sys.exit(pytest.console_main())
 """
 
 
-@pytest.mark.parametrize("name", ["pytest", "py.test", "pytest-3", "py.test-3"])
+@pytest.mark.parametrize("name", ["pytest", "py.test-3", *map(full, ["py.test", "pytest-3"])])
 def test_every_way_to_start_pytest(project, name):
     project.write(test_limits=LIMITS)
     (project.directory / name).write_text(STARTER)
@@ -496,7 +498,7 @@ def memray(request, project) -> str:
     return request.param
 
 
-@pytest.mark.parametrize("memray", ["1.7.0", "1.11.0"], indirect=True)
+@pytest.mark.parametrize("memray", [full("1.7.0"), "1.11.0"], indirect=True)
 def test_pytest_memray_owns_the_marks_by_default(project, memray):
     project.write(test_limits=LIMITS)
     theirs = project.run("--cache")
@@ -510,9 +512,9 @@ def test_pytest_memray_owns_the_marks_by_default(project, memray):
 @pytest.mark.parametrize(
     ("memray", "words"),
     [
-        pytest.param("1.7.0", (), marks=pytest.mark.full),
+        full("1.7.0", ()),
         ("1.7.0", ("-p", "no:memray")),
-        pytest.param("1.11.0", (), marks=pytest.mark.full),
+        full("1.11.0", ()),
         ("1.11.0", ("--memray",)),
     ],
     indirect=["memray"],
@@ -532,8 +534,8 @@ def test_with_oomrec_the_marks_are_ours(project, memray, words):
     ("memray", "name", "words"),
     [
         ("1.7.0", "fail-on-increase", ()),
-        pytest.param("1.7.0", "fail_on_increase", ("-p", "no:memray"), marks=pytest.mark.full),
-        pytest.param("1.11.0", "fail_on_increase", (), marks=pytest.mark.full),
+        full("1.7.0", "fail_on_increase", ("-p", "no:memray")),
+        full("1.11.0", "fail_on_increase", ()),
         ("1.11.0", "fail-on-increase", ("-p", "no:memray")),
     ],
     indirect=["memray"],

@@ -35,10 +35,10 @@ def texts(n):
     return [str(i) * 200 for i in range(n)]  # more than 512 bytes: from malloc
 """
 ENDS = REFUSED + "print(sys.getallocatedblocks() > 0)\n"
-KEEPS = "kept = floats(400_000), pairs(200_000), texts(20_000)\ngone = floats(300_000)\ndel gone\n"
+KEEPS = "kept = floats(200_000), pairs(100_000), texts(10_000)\ngone = floats(150_000)\ndel gone\n"
 HOARD = MAKES + KEEPS + ENDS
-FLOATS, PAIRS = 400_000 * 24, 200_000 * 84
-TEXTS = sum(49 + 200 * len(str(i)) for i in range(100, 20_000))
+FLOATS, PAIRS = 200_000 * 24, 100_000 * 84
+TEXTS = sum(49 + 200 * len(str(i)) for i in range(100, 10_000))
 
 
 def rows_of(oomrec, bundle) -> list[dict]:
@@ -111,7 +111,7 @@ def test_a_table_that_is_left_alone(oomrec, options, environment, note):
 def test_a_table_that_the_interpreter_sets_itself(oomrec, python, version, allocator):
     """PYTHONMALLOC sets it after ours; it is there again before the program runs."""
     environment = {"PYTHONMALLOC": allocator}
-    script = MAKES + "kept = pairs(200_000)\n" + ENDS
+    script = MAKES + "kept = pairs(100_000)\n" + ENDS
     run = oomrec("run", "--", python(version), "-c", script, env=environment)
     assert run.stdout == "True\n", str(run)
     rows = rows_of(oomrec, run.only_bundle())

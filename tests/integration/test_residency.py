@@ -13,7 +13,7 @@ from pathlib import Path
 import protobuf
 import pytest
 import report_page
-from conftest import written
+from conftest import full, written
 from schemas import check
 from watching import eventually
 
@@ -125,8 +125,14 @@ def test_each_function_has_what_it_touched_of_a_reservation(oomrec, victim, cgro
         check_growers(oomrec.json("show", done.bundles_for("killed")[-1]), 77, how)
 
 
-@pytest.mark.parametrize("mode", ["sampled", "exact"])
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(
+    "how, mode",
+    [
+        *((how, "sampled") for how in HOW),
+        ("events", "exact"),
+        *(full(how, "exact") for how in HOW[1:]),
+    ],
+)
 def test_each_function_has_what_it_touched_while_it_lives(oomrec, victim, how, mode):
     @eventually
     def has_its_part():

@@ -37,19 +37,19 @@ def test_the_leaking_line_is_the_top_holder(oomrec, victim, mode, tolerance, row
 
 
 def test_the_programs_error_and_stdout_are_unchanged(oomrec, victim):
-    run = oomrec("run", "--limit", "512M", "--", sys.executable, victim("python/leak_batches.py"))
+    run = oomrec("run", "--limit", "128M", "--", sys.executable, victim("python/leak_batches.py"))
 
     assert [line.split()[0] for line in run.stdout.splitlines()] == ["truth", "error"]
     assert "Unable to allocate" in run.stdout
     ours = [line for line in run.stderr.splitlines() if line.startswith("oomrec:")]
     assert 2 <= len(ours) <= 8
-    assert "soft limit of 512.0 MiB is reached" in ours[0]
+    assert "soft limit of 128.0 MiB is reached" in ours[0]
     assert any("leak_batches.py:" in line and "make_batch" in line for line in ours)
 
 
 def test_quiet_prints_nothing(oomrec, victim):
     run = oomrec(
-        "run", "--quiet", "--limit", "512M", "--", sys.executable, victim("python/leak_batches.py")
+        "run", "--quiet", "--limit", "128M", "--", sys.executable, victim("python/leak_batches.py")
     )
 
     assert "oomrec" not in run.stderr
