@@ -184,7 +184,7 @@ def test_redis(oomrec, plain, tmp_path):
     words = f"--port {port} --save 1 1 --dir {tmp_path} --bind 127.0.0.1".split()
     process = plain.start("redis-server", *words, stdout=subprocess.DEVNULL)
     wait_for_port(port, process)
-    count = 100_000 * rounds(1, 20)
+    count = 60_000 * rounds(1, 40)
     load = plain.start(
         "redis-benchmark", "-p", port, "-t", "incr", "-n", count, "-c", "8", "-q",
     )  # fmt: skip

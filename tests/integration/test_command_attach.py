@@ -38,7 +38,7 @@ pytestmark = needs_tracing
 # --- The process goes on as before ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("threads", [0, 3])
+@pytest.mark.parametrize("threads", [full(0), 3])
 @pytest.mark.parametrize("call", ["nanosleep", "poll", "epoll", "select", "futex", "read", "spin"])
 def test_a_call_goes_on_where_it_was(oomrec, plain, running, call, threads):
     """Results, errno, signal mask and floating-point state are those of a run without us."""

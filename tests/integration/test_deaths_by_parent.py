@@ -214,6 +214,7 @@ def test_a_worker_of_dask(oomrec, recorded, victim, way):
     assert any(frame["line"] == line for frame in largest["stack"]), largest
 
 
+@pytest.mark.full  # test_schedulers_dask.py has such ends, too
 @pytest.mark.needs_module("distributed")
 def test_a_cluster_of_dask_that_ends_well(oomrec, recorded, victim):
     script = victim("python/dask_worker_grows.py")

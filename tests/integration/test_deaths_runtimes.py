@@ -49,7 +49,7 @@ def test_the_heap_limit_of_v8(oomrec):
     "option, exit_code, certainty",
     [
         ("-XX:+ExitOnOutOfMemoryError", 3, "proven"),
-        ("-XX:+CrashOnOutOfMemoryError", 134, "proven"),
+        full("-XX:+CrashOnOutOfMemoryError", 134, "proven"),
         ("-XX:-ExitOnOutOfMemoryError", 1, "possible"),  # nobody says which exception it was
     ],
 )
@@ -232,7 +232,7 @@ public class Keeps {
 
 
 @pytest.mark.needs_program("java")
-@pytest.mark.parametrize("collector", ["G1", "Z", *map(full, ["Serial", "Parallel", "Shenandoah"])])
+@pytest.mark.parametrize("collector", ["G1", *map(full, ["Serial", "Parallel", "Shenandoah", "Z"])])
 def test_the_java_heap_is_one_holder(oomrec, tmp_path, collector):
     """Whichever functions of the collector have committed its parts."""
     source = written(tmp_path / "Keeps.java", JAVA_KEEPS)

@@ -8,7 +8,7 @@ import json
 import sys
 
 import pytest
-from conftest import written
+from conftest import full, written
 
 HOLDS = "held = bytearray(b'x' * (40 << 20))\n"
 
@@ -102,8 +102,10 @@ bytearray(LAST)
 """
 
 
-@pytest.mark.parametrize("pause_s", [0, 1.5])
-@pytest.mark.parametrize("limit", ["--limit", "--limit-as"])
+@pytest.mark.parametrize(
+    "pause_s, limit",
+    [(0, "--limit"), (1.5, "--limit-as"), full(1.5, "--limit"), full(0, "--limit-as")],
+)
 @pytest.mark.parametrize("first", [0, 400 << 20], ids=["impossible", "at the limit"])
 def test_a_failure_after_a_handled_one(oomrec, tmp_path, first, limit, pause_s):
     """The program has gone on since: what it dies of has a bundle of its own, from that moment."""

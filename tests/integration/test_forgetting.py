@@ -58,7 +58,7 @@ def assert_the_leak_is_found(
         ("sampled", None, 50_000),
         # Each small object is an event, in some 30 stacks of each request.
         ("exact", "8M", 5_000),
-        ("exact", "64M", 5_000),
+        ("exact", "64M", 10_000),
     ],
 )
 def test_a_late_leak_of_python_is_found(oomrec, victim, mode, size, requests):

@@ -18,17 +18,22 @@ from python_programs import package_environment
 
 PROGRAMS = SOURCE / "tests" / "integration" / "gpumemprof_programs"
 NUMBA = pytest.mark.needs_module("numba")
-# On a device that the recorder has not seen from the start, with --full only: numba takes two seconds to import.
-EACH_DEVICE = pytest.mark.parametrize(
-    "runner, device",
-    [
-        ("recorded", "cpu"),
-        pytest.param("recorded", "cuda:0", marks=NUMBA),
-        ("loaded later", "cpu"),
-        pytest.param("loaded later", "cuda:0", marks=[NUMBA, pytest.mark.full]),
-    ],
-    indirect=["runner"],
-)
+WITHOUT_NUMBA = [("recorded", "cpu"), ("loaded later", "cpu")]
+
+
+def each_device(*often):
+    """These cases of runner and device each time, the others with --full: numba takes two seconds to import."""
+    cases = [
+        pytest.param(
+            runner,
+            device,
+            marks=[NUMBA] * (device != "cpu")
+            + [pytest.mark.full] * ((runner, device) not in often),
+        )
+        for runner in ("recorded", "loaded later")
+        for device in ("cpu", "cuda:0")
+    ]
+    return pytest.mark.parametrize("runner, device", cases, indirect=["runner"])
 
 
 def with_import_changed(text: str) -> str:
@@ -100,7 +105,7 @@ def analyzed(program, plain, device, bundle) -> dict:
     return result
 
 
-@EACH_DEVICE
+@each_device(*WITHOUT_NUMBA, ("recorded", "cuda:0"))
 def test_configure(runner, program, tmp_path, device):
     said = program(runner, "configure", device)
     backend = "cpu" if device == "cpu" else "cuda"
@@ -119,7 +124,7 @@ def test_configure(runner, program, tmp_path, device):
     ).exists()  # no directory is created before there is a bundle
 
 
-@EACH_DEVICE
+@each_device(*WITHOUT_NUMBA, ("recorded", "cuda:0"))
 def test_capture(runner, program, plain, preload, tmp_path, device):
     said = program(runner, "capture", device)
     assert said["raised"] == said["exception"]
@@ -157,7 +162,7 @@ def test_classify(plain, program, device, tmp_path):
     assert not (tmp_path / "oom_dumps").exists()
 
 
-@EACH_DEVICE
+@each_device(*WITHOUT_NUMBA)
 def test_simulate(runner, program, plain, device):
     said = program(runner, "simulate", device)
     assert said["is OOM"] == said["dump exists"] == "True"
@@ -228,7 +233,7 @@ OF_A_GPU = {
 }  # fmt: skip
 
 
-@EACH_DEVICE
+@each_device(("recorded", "cuda:0"), ("loaded later", "cpu"))
 def test_profilers(runner, program, device):
     """Without a GPU the program continues on the host, as it does with gpumemprof."""
     no_driver = {"LD_LIBRARY_PATH": ""} if device == "cpu" else {}
@@ -242,7 +247,7 @@ def test_profilers(runner, program, device):
     }
 
 
-@EACH_DEVICE
+@each_device(*WITHOUT_NUMBA, ("recorded", "cuda:0"))
 def test_alerts(runner, program, device):
     said = program(runner, "alerts", device)
     assert said.pop("fields") == str(sorted({**telemetry.REQUIRED, **telemetry.OPTIONAL}))

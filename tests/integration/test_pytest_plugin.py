@@ -445,7 +445,7 @@ def test_inside_another_program_it_explains_how_to_start_it(project):
     assert run.returncode == 1 and "the limits of this test need the recorder" in run.stdout
 
 
-@pytest.mark.parametrize("folder", ["with blank", "with:colon", "with$ORIGIN"])
+@pytest.mark.parametrize("folder", ["with:colon", *map(full, ["with blank", "with$ORIGIN"])])
 def test_an_unsuitable_library_path_gets_advice(project, folder):
     (project.directory / folder).mkdir()
     library = project.directory / folder / "liboomrec.so"
@@ -508,12 +508,12 @@ def test_pytest_memray_owns_the_marks_by_default(project, memray):
     assert "MEMRAY REPORT" in report.stdout and "OOMREC" not in report.stdout
 
 
-# Each value once with a release, not each with each: a case starts pytest two or three times.
+# Each value once, not each with each release: a case starts pytest two or three times.
 @pytest.mark.parametrize(
     ("memray", "words"),
     [
         full("1.7.0", ()),
-        ("1.7.0", ("-p", "no:memray")),
+        full("1.7.0", ("-p", "no:memray")),
         full("1.11.0", ()),
         ("1.11.0", ("--memray",)),
     ],
@@ -533,7 +533,7 @@ def test_with_oomrec_the_marks_are_ours(project, memray, words):
 @pytest.mark.parametrize(
     ("memray", "name", "words"),
     [
-        ("1.7.0", "fail-on-increase", ()),
+        full("1.7.0", "fail-on-increase", ()),
         full("1.7.0", "fail_on_increase", ("-p", "no:memray")),
         full("1.11.0", "fail_on_increase", ()),
         ("1.11.0", "fail-on-increase", ("-p", "no:memray")),

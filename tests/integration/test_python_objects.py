@@ -107,7 +107,7 @@ def test_a_table_that_is_left_alone(oomrec, options, environment, note):
 @pytest.mark.parametrize(
     "allocator", ["pymalloc_debug", *map(full, ["pymalloc", "debug", "default"])]
 )
-@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+@pytest.mark.parametrize("version", one_of_each_layout(PYTHON_VERSIONS))
 def test_a_table_that_the_interpreter_sets_itself(oomrec, python, version, allocator):
     """PYTHONMALLOC sets it after ours; it is there again before the program runs."""
     environment = {"PYTHONMALLOC": allocator}
@@ -237,7 +237,7 @@ import ctypes, multiprocessing, urllib.request, concurrent.futures, dataclasses,
 
 @pytest.mark.parametrize(
     "script, least",
-    [(JSON, (0.95, 0.97, 0.98)), (IMPORTS, (0.70, 0.90, 0.95))],
+    [full(JSON, (0.95, 0.97, 0.98)), (IMPORTS, (0.70, 0.90, 0.95))],
     ids=["json", "imports"],
 )
 def test_lines_hold_what_tracemalloc_says(build_dir, tmp_path, script, least):

@@ -93,7 +93,7 @@ def run_threads(oomrec, victim, mode: str, *words) -> tuple[dict, list[dict]]:
     return show(oomrec, bundle), json.loads((bundle / "events.json").read_text())
 
 
-@pytest.mark.parametrize("mode", ["sampled", "exact"])
+@pytest.mark.parametrize("mode", [full("sampled"), "exact"])
 def test_ever_new_threads(oomrec, victim, mode):
     """More than an event's number of its thread can tell apart."""
     count = rounds(70_000, 200_000)
@@ -106,7 +106,7 @@ def test_ever_new_threads(oomrec, victim, mode):
     assert not leaking & passing
 
 
-@pytest.mark.parametrize("mode", ["sampled", "exact"])
+@pytest.mark.parametrize("mode", ["sampled", full("exact")])
 def test_threads_come_when_many_have_gone(oomrec, victim, mode):
     count = rounds(6000, 20_000)
     shown, _ = run_threads(oomrec, victim, mode, "at_once", count)
