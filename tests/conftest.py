@@ -180,8 +180,8 @@ def full(*values, **options):
     return pytest.param(*values, marks=pytest.mark.full, **options)
 
 
-def one_of_each_layout(versions: list[str]) -> list:
-    """Cases of `parametrize`: Pythons whose frames lie as a neighbour's do run only with --full."""
+def distinct_versions(versions: list[str]) -> list:
+    """Cases of `parametrize`: Pythons whose frames are read as a neighbour's, at other offsets, run only with --full."""
     return [full(version) if version in SIMILAR_VERSIONS else version for version in versions]
 
 

@@ -13,7 +13,8 @@ TIMEOUT_S = 60
 
 # Versions whose frames the recorder reads, and those that the package is tested with.
 PYTHON_VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
-SIMILAR_VERSIONS = ["3.9", "3.10", "3.12"]  # to the one before
+# Their frames are read as those of the version before, at other offsets.
+SIMILAR_VERSIONS = ["3.9", "3.10", "3.12"]
 PACKAGE_PYTHON_VERSIONS = PYTHON_VERSIONS[:-1]
 FREE_THREADED_VERSIONS = ["3.13t", "3.14t"]  # python3.13t is built by scripts/test --full
 

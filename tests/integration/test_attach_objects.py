@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from attach_targets import needs_tracing
-from conftest import one_of_each_layout
+from conftest import distinct_versions
 from pythons import PYTHON_VERSIONS, find_python
 from schemas import check
 
@@ -78,7 +78,7 @@ def work(process: subprocess.Popen, seconds: float) -> None:
     process.tell(f"{seconds}\n")
 
 
-@pytest.mark.parametrize("version", one_of_each_layout(PYTHON_VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(PYTHON_VERSIONS))
 def test_the_types_have_what_the_interpreter_says(oomrec, plain, serving, version):
     interpreter = find_python(version)
     if interpreter is None:

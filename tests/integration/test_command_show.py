@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import one_of_each_layout
+from conftest import distinct_versions
 from kernel_log import report_oom_kill
 
 LEAK = """\
@@ -203,7 +203,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("version", one_of_each_layout(["3.11", "3.12", "3.13"]))
+@pytest.mark.parametrize("version", distinct_versions(["3.11", "3.12", "3.13"]))
 def test_one_source_line_is_one_holder_on_every_interpreter_path(oomrec, python, tmp_path, version):
     """The first calls go through interpreter functions that later calls skip."""
     (tmp_path / "warms_up.py").write_text(WARMS_UP)

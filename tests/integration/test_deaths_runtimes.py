@@ -4,7 +4,7 @@ Nothing that the recorder observes fails there: the runtime gives up by itself.
 """
 
 import pytest
-from conftest import full, metadata, one_of_each_layout, written
+from conftest import distinct_versions, full, metadata, written
 
 NODE_GROWS = "const a = []; for (;;) a.push(new Array(1000).fill(Math.random()).map(String))"
 JAVA = """
@@ -173,7 +173,7 @@ POOLS = {
 }
 
 
-@pytest.mark.parametrize("version", one_of_each_layout(VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(VERSIONS))
 @pytest.mark.parametrize("pool", POOLS)
 def test_a_memory_error_of_a_pools_worker(oomrec, preload, python, tmp_path, version, pool):
     """The pool sends it, and raises it again: the parent's bundle says whose it was, `show` opens the worker's."""
@@ -197,7 +197,7 @@ def test_a_memory_error_with_another_cause(oomrec, preload, python, cause):
     assert verdict["summary"].endswith("for lack of memory; no request was refused"), verdict
 
 
-@pytest.mark.parametrize("version", one_of_each_layout(VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(VERSIONS))
 @pytest.mark.parametrize(
     "script",
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import metadata, one_of_each_layout, rounds, written
+from conftest import distinct_versions, metadata, rounds, written
 from pythons import PYTHON_VERSIONS
 
 MIB = 1 << 20
@@ -46,7 +46,7 @@ def is_whole(lines: list[str]) -> bool:
 # Small: of Python's own allocator, whose arena is refused first; then blocks of malloc, whose refusal Python
 # sees at once; then large ones.
 @pytest.mark.parametrize("piece", ["small", "5000", "1000000"])
-@pytest.mark.parametrize("version", one_of_each_layout(PYTHON_VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(PYTHON_VERSIONS))
 def test_python_prints_its_traceback(preload, python, grows, version, piece):
     interpreter = python(version)
     for number, limit in enumerate(LIMITS_KIB):

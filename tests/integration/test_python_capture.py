@@ -6,7 +6,7 @@ import json
 
 import pytest
 import schemas
-from conftest import one_of_each_layout
+from conftest import distinct_versions
 from python_programs import TOLD, exception_of, limited_programs, programs
 from pythons import PACKAGE_PYTHON_VERSIONS
 
@@ -38,7 +38,7 @@ REFUSED = """
 """
 
 
-@pytest.mark.parametrize("version", one_of_each_layout(PACKAGE_PYTHON_VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(PACKAGE_PYTHON_VERSIONS))
 def test_a_failure_and_its_exception_share_a_bundle(recorded, python, version):
     run = recorded(REFUSED, python=python(version))
     entries, bundle = run.stdout.splitlines()

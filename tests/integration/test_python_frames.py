@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from conftest import one_of_each_layout, rounds
+from conftest import distinct_versions, rounds
 from pythons import PYTHON_VERSIONS
 
 SOURCES = __file__.rsplit("/", 1)[0] + "/python"
@@ -29,7 +29,7 @@ def test_every_frame_matches_the_interpreters(python, plain, probe, version, tmp
     assert counted["codes"] < 1500
 
 
-@pytest.mark.parametrize("version", one_of_each_layout(PYTHON_VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(PYTHON_VERSIONS))
 def test_daemon_threads_may_allocate_while_the_interpreter_ends(python, plain, probe, version):
     """Their thread states are freed while they run: a walk without checks crashed in 6 of 20 runs."""
     for _ in range(rounds(3, 20)):
@@ -37,7 +37,7 @@ def test_daemon_threads_may_allocate_while_the_interpreter_ends(python, plain, p
         assert run.exit_code == 0 and run.stdout == "ended\n", str(run)
 
 
-@pytest.mark.parametrize("version", one_of_each_layout(PYTHON_VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(PYTHON_VERSIONS))
 def test_a_signal_handler_may_walk_at_any_instruction(python, plain, probe, version):
     run = plain(python(version), f"{SOURCES}/frames_in_signals.py", probe, plain.directory, exits=0)
     walks, foreign = map(int, run.stdout.split())

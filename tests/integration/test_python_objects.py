@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import SOURCE, full, one_of_each_layout
+from conftest import SOURCE, distinct_versions, full
 from pythons import PYTHON_VERSIONS
 from sizes import bytes_in
 
@@ -62,7 +62,7 @@ def test_the_interpreters_own_start_takes_few_samples(oomrec, python, version):
     assert 0 < starts < 80, starts
 
 
-@pytest.mark.parametrize("version", one_of_each_layout(PYTHON_VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(PYTHON_VERSIONS))
 @pytest.mark.parametrize("mode", ["sampled", "exact"])
 def test_objects_are_named_by_their_lines(oomrec, python, version, mode):
     run = oomrec("run", "--mode", mode, "--", python(version), "-c", HOARD)
@@ -107,7 +107,7 @@ def test_a_table_that_is_left_alone(oomrec, options, environment, note):
 @pytest.mark.parametrize(
     "allocator", ["pymalloc_debug", *map(full, ["pymalloc", "debug", "default"])]
 )
-@pytest.mark.parametrize("version", one_of_each_layout(PYTHON_VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(PYTHON_VERSIONS))
 def test_a_table_that_the_interpreter_sets_itself(oomrec, python, version, allocator):
     """PYTHONMALLOC sets it after ours; it is there again before the program runs."""
     environment = {"PYTHONMALLOC": allocator}
@@ -133,7 +133,7 @@ print(json.dumps([grown // 100_000, tracemalloc.is_tracing()]))
 )
 
 
-@pytest.mark.parametrize("version", one_of_each_layout(PYTHON_VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(PYTHON_VERSIONS))
 def test_tracemalloc_on_top_sees_what_it_sees_alone(oomrec, python, version):
     alone = subprocess.run(
         [python(version), "-c", WITH_TRACEMALLOC], capture_output=True, text=True, check=True

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import full, one_of_each_layout
+from conftest import distinct_versions, full
 from pythons import PYTHON_VERSIONS
 
 SIZE = 100 << 20
@@ -61,7 +61,7 @@ def test_the_failing_line_and_the_holding_line_are_named(
     assert holding[0][1] == "bytearray(1 << 20)"
 
 
-@pytest.mark.parametrize("version", one_of_each_layout(PYTHON_VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(PYTHON_VERSIONS))
 def test_rapidly_changing_stacks_match_the_interpreters(preload, oomrec, python, victim, version):
     """In exact mode most of a stack is copied from the previous one. It must have no extra frame.
 

@@ -3,7 +3,7 @@
 So does what threads of Python allocate that run nothing but a package's code."""
 
 import pytest
-from conftest import one_of_each_layout
+from conftest import distinct_versions
 from pythons import PYTHON_VERSIONS
 
 MIB = 1 << 20
@@ -154,7 +154,7 @@ def package(tmp_path):
     (tmp_path / "site-packages/pooled/__init__.py").write_text(PACKAGE)
 
 
-@pytest.mark.parametrize("version", one_of_each_layout(PYTHON_VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(PYTHON_VERSIONS))
 def test_a_packages_pool_has_the_line_that_called_the_package(package, holder, version):
     functions = holder(CALLER, version)
     assert functions.index("fill") < functions.index("keep_frame") == len(functions) - 2, functions

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import one_of_each_layout
+from conftest import distinct_versions
 from pythons import PYTHON_VERSIONS
 from sizes import take_up
 
@@ -62,7 +62,7 @@ def holders_by_line(shown: dict) -> dict[int, dict]:
     return lines
 
 
-@pytest.mark.parametrize("version", one_of_each_layout(PYTHON_VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(PYTHON_VERSIONS))
 def test_in_python(preload, oomrec, python, tmp_path, version):
     (tmp_path / "grows.py").write_text(IN_PYTHON)
     run = preload(python(version), "grows.py", env={"OOMREC_MODE": "exact"})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import self_check
-from conftest import one_of_each_layout
+from conftest import distinct_versions
 from pythons import PYTHON_VERSIONS
 
 
@@ -46,7 +46,7 @@ def test_every_stack_equals_the_full_walk(check_library, workload):
     assert counts["oracle_frames"] > 5 * counts["oracle_stacks"] > 0
 
 
-@pytest.mark.parametrize("version", one_of_each_layout(PYTHON_VERSIONS))
+@pytest.mark.parametrize("version", distinct_versions(PYTHON_VERSIONS))
 def test_every_python_stack_equals_the_full_walk(check_library, python, victim, version):
     command = [python(version), victim("python/changing_stacks.py")]
     counts = self_check.check_command(check_library, command)
