@@ -21,7 +21,7 @@ PROGRAMS = Path(__file__).resolve().parent.parent / "victims" / "python" / "atta
         "web_app",
         pytest.param("numpy_arrays", marks=pytest.mark.needs_numpy),
         pytest.param("pandas_frames", marks=pytest.mark.needs_module("pandas")),
-        pytest.param("torch_training", marks=pytest.mark.needs_torch),
+        pytest.param("torch_training", marks=[pytest.mark.needs_torch, pytest.mark.full]),
     ],
 )
 def test_lines_hold_what_tracemalloc_says(oomrec, build_dir, tmp_path, monkeypatch, name):
