@@ -57,7 +57,7 @@ def assert_the_leak_is_found(
         full("sampled", "4M", 200_000),
         ("sampled", None, 50_000),
         # Each small object is an event, in some 30 stacks of each request.
-        ("exact", "8M", 5_000),
+        ("exact", "8M", 10_000),
         ("exact", "64M", 10_000),
     ],
 )
@@ -79,8 +79,8 @@ def test_a_late_leak_of_python_is_found(oomrec, victim, mode, size, requests):
 @pytest.mark.parametrize(
     ("mode", "size", "requests", "bytes_each"),
     [
-        ("exact", "8M", 200_000, 100_000),
-        ("exact", "64M", 200_000, 1000),
+        ("exact", "8M", 300_000, 100_000),
+        ("exact", "64M", 300_000, 1000),
         ("sampled", None, 1_000_000, 70_000),
     ],
 )
