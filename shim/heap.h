@@ -304,9 +304,9 @@ void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real)
     errno = ENOMEM;
     return nullptr;
   }
+  recorder::InFlight in_flight{scope.in_hook(), request, bytes};
   const recorder::Released released =
       recorder::on_free(scope.in_hook(), Space::heap, api, old_address, old_usable);
-  recorder::InFlight in_flight{scope.in_hook(), request, bytes, released};
   scope.leave_recorder();
   void* const moved = real();
   if (moved != nullptr) {

@@ -108,7 +108,8 @@ std::uint8_t huge_page_log2_of_file(int fd) noexcept {
                                    1);
 }
 
-void* map(void* at, size_t n, int protection, int flags, int fd, off_t offset) noexcept {
+void* map(void* at, size_t n, int protection, int flags, int fd, off_t offset,
+          const void* caller) noexcept {
   const bool at_fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
   recorder::Mapping mapping{Api::mmap, at_fixed ? address_of(at) : 0, n, protection,
                             flags,     (flags & MAP_ANONYMOUS) == 0};
@@ -120,7 +121,11 @@ void* map(void* at, size_t n, int protection, int flags, int fd, off_t offset) n
   request.locks = (flags & MAP_LOCKED) != 0;
   request.huge_page_log2 = huge_page_log2(flags);
   return observe_mapping<void*>(
-      request, MAP_FAILED, [&](InHook hook) { return recorder::counted_bytes(hook, mapping); },
+      request, MAP_FAILED,
+      [&](InHook hook) {
+        mapping.for_later = recorder::is_for_later(hook, n, caller);
+        return recorder::counted_bytes(hook, mapping);
+      },
       [&] { return g_next.mmap(at, n, protection, flags, fd, offset); },
       [&](InHook hook, void* made) {
         mapping.address = address_of(made);
@@ -182,11 +187,11 @@ std::uint64_t heap_break() noexcept { return address_of(g_next.sbrk(0)); }
 }  // namespace
 
 OOMREC_HOOK(void*, mmap, (void* at, size_t n, int protection, int flags, int fd, off_t offset)) {
-  return map(at, n, protection, flags, fd, offset);
+  return map(at, n, protection, flags, fd, offset, __builtin_return_address(0));
 }
 
 OOMREC_HOOK(void*, mmap64, (void* at, size_t n, int protection, int flags, int fd, off_t offset)) {
-  return map(at, n, protection, flags, fd, offset);
+  return map(at, n, protection, flags, fd, offset, __builtin_return_address(0));
 }
 
 OOMREC_HOOK(int, munmap, (void* at, size_t n)) {

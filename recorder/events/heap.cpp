@@ -1,5 +1,6 @@
 #include "recorder/events/heap.h"
 
+#include "recorder/events/in_flight.h"
 #include "recorder/fault_injection/fault_injection.h"
 #include "recorder/process/inherited.h"
 #include "recorder/session/writer.h"
@@ -143,6 +144,8 @@ void remove(InHook hook, ThreadState* thread, Space space, Released& released) n
     return;
   }
   keep_released(thread, g_session.holders.at(block.holder).node);
+  if (thread != nullptr && thread->reallocating)
+    replace_in_flight(*thread->lane, block.holder, block.bytes * block.weight);
   if (thread != nullptr && is_temporary(thread->last_block_of(space), released.address))
     g_state.holders.add_temporary(hook, block.holder, 1);
   shrink_holder(hook, block);  // last: without blocks the holder may be another stack's
@@ -185,6 +188,7 @@ void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32
   const bool small = word != nullptr && insert_small(hook, thread, block, node, *word);
   if (!small && !insert(hook, thread, block, node, share))
     retry_sampled(hook, thread, block, node, share);
+  if (block.bytes >= kInFlightBytes) end_in_flight(*thread.lane);
   if (exact() && session::g_session.arena.is_short()) [[unlikely]]
     fall_back_to_sampling();
   tally_allocation(thread, block.api, block.bytes, share.weight);
@@ -318,6 +322,7 @@ void restore(InHook hook, Space space, const Released& released) noexcept {
       drop();
     }
   }
+  if (thread != nullptr) end_in_flight(*thread->lane);
   count(hook, thread, space, {0, 0, -std::uint64_t{1}, 0, -released.usable_bytes});
 }
 

@@ -7,7 +7,7 @@
 
 namespace oomrec::recorder {
 
-void InFlight::begin(InHook hook, const Request& request, const Released& replaced) noexcept {
+void InFlight::begin(InHook hook, const Request& request) noexcept {
   ThreadState* const thread = phase() == Phase::active ? current_thread(hook) : nullptr;
   if (thread == nullptr) return;
   const NodeScope nodes{hook, thread};
@@ -18,8 +18,8 @@ void InFlight::begin(InHook hook, const Request& request, const Released& replac
       std::memory_order_relaxed);
   entry.api = static_cast<std::uint16_t>(request.api);
   entry.space = static_cast<std::uint8_t>(request.space);
-  entry.replaced_bytes = replaced.holder != 0 ? replaced.bytes : 0;
-  entry.replaced_holder = replaced.holder;
+  entry.replaced_bytes = 0;
+  entry.replaced_holder = 0;
   entry.bytes.store(request.bytes, std::memory_order_release);
   lane_ = thread->lane;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/machine/page.h"
+#include "recorder/events/in_flight.h"
 #include "recorder/events/mappings.h"
 #include "recorder/events/objects.h"
 #include "recorder/events/shared_memory.h"
@@ -11,6 +12,7 @@
 #include "recorder/process/preexisting.h"
 #include "recorder/python/interpreter.h"
 #include "recorder/session/writer.h"
+#include "recorder/stack/modules.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/clock.h"
 #include "recorder/state/counters.h"
@@ -19,6 +21,7 @@
 #include "recorder/state/node_scope.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
+#include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::recorder {
 
@@ -27,9 +30,17 @@ using session::RangeKind;
 
 namespace {
 
+constexpr int kStackFlags = MAP_STACK | MAP_GROWSDOWN;
+
 bool anonymous(const Mapping& mapping) noexcept {
-  return !mapping.file &&
-         (mapping.flags & (MAP_STACK | MAP_GROWSDOWN)) == 0;  // thread stacks never count
+  return !mapping.file && (mapping.flags & kStackFlags) == 0;
+}
+
+// Of a coroutine (those of threads are mapped by the C library, which no hook sees). Most of it is
+// never touched.
+bool is_own_stack(const Mapping& mapping) noexcept {
+  return !mapping.file && (mapping.flags & kStackFlags) != 0 &&
+         mapping.bytes >= session::kLookBytes;
 }
 
 // Of such an interpreter even small mappings with MAP_NORESERVE may be its heap's.
@@ -62,7 +73,8 @@ RangeKind kind_of(const Mapping& mapping) noexcept {
   const bool is_reserved =
       (mapping.flags & MAP_NORESERVE) != 0 &&
       (mapping.hinted || mapping.bytes >= kReservedBytes || may_have_object_heap());
-  if (mapping.protection == PROT_NONE || is_reserved) return RangeKind::reservation;
+  if (mapping.protection == PROT_NONE || is_reserved || mapping.for_later)
+    return RangeKind::reservation;
   return (mapping.protection & PROT_WRITE) != 0 ? RangeKind::counted : RangeKind::other;
 }
 
@@ -88,8 +100,9 @@ Use use_of(const Mapping& mapping, RangeKind kind) noexcept {
     case RangeKind::private_file:
     case RangeKind::memory_file:
       return Use::once_touched;
-    case RangeKind::none:
     case RangeKind::other:
+      return is_own_stack(mapping) ? Use::once_touched : Use::none;
+    case RangeKind::none:
       break;
   }
   return Use::none;
@@ -135,6 +148,8 @@ std::uint32_t birth_s(const Caller& from) noexcept {
 
 void count_change(InHook hook, const Caller& from, Api api,
                   const live::RangeChange& change) noexcept {
+  if (from.thread != nullptr && change.added_bytes >= kInFlightBytes)
+    end_in_flight(*from.thread->lane);
   if (phase() == Phase::active) {
     auto& reserved = g_session.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes;
     reserved.fetch_add(static_cast<std::uint64_t>(change.reserved_bytes),
@@ -158,6 +173,16 @@ void reserve(InHook hook, const Caller& from, Api api, std::uint64_t address, st
 }
 
 }  // namespace
+
+bool is_for_later(InHook hook, std::uint64_t bytes, const void* caller) noexcept {
+  if (bytes < kLargePieceBytes) return false;
+  const NodeScope nodes{hook};
+  const std::uint32_t slot =
+      stack::module_slot_at(hook, reinterpret_cast<std::uint64_t>(caller) - 1);
+  if (slot == 0) return false;
+  symbols::ElfSymbols module{hook, stack::loaded_module(slot).mapped.start};
+  return module.address_of(hook, "rb_cObject") != 0;
+}
 
 bool may_be_in_memory(const Mapping& mapping) noexcept {
   return mapping.file && (mapping.flags & MAP_SHARED) != 0 &&

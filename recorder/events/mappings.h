@@ -18,7 +18,12 @@ struct Mapping {
   bool file;
   bool hinted = false;     // an address was asked for that the kernel need not give
   bool in_memory = false;  // shared, of a file on tmpfs or hugetlbfs, or a memfd
+  bool for_later = false;  // is_for_later()
 };
+
+// Whether Ruby has mapped it, from `caller`: 384 MiB for a cache of its shapes (since 3.3), of
+// which it touches little. As good as a reservation, although the kernel accounts for it.
+bool is_for_later(InHook, std::uint64_t bytes, const void* caller) noexcept;
 
 // Whether the mapping is to be asked about its file: a shared one of a size that counts.
 bool may_be_in_memory(const Mapping&) noexcept;

@@ -46,6 +46,12 @@ bool is_beyond_stack(InHook, std::uint64_t, std::uint64_t) noexcept { return fal
 
 ModuleRef module_at(InHook, std::uint64_t) noexcept { return {doubles::t_interpreter, 0}; }
 
+std::uint32_t module_slot_at(InHook, std::uint64_t) noexcept { return 0; }
+const LoadedModule& loaded_module(std::uint32_t) noexcept {
+  static const LoadedModule none{};
+  return none;
+}
+
 // A module's slot is its id.
 std::uint32_t module_slot_of(std::uint32_t id) noexcept { return id; }
 std::uint64_t native_frame_in(InHook, std::uint32_t slot, std::uint64_t offset,

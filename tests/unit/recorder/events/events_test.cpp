@@ -12,6 +12,7 @@
 #include "tests/unit/recorder/running.h"
 
 #include "recorder/events/heap.h"
+#include "recorder/events/in_flight.h"
 #include "recorder/events/mappings.h"
 #include "recorder/process/ended_children.h"
 #include "recorder/recorder.h"
@@ -210,15 +211,59 @@ TEST_CASE("mappings count if writable and anonymous, reservations once they are 
   CHECK(at() == before + static_cast<std::int64_t>(20 * kMiB));
   recorder::on_unmap(kHook, Api::munmap, 0x7500'0000'0000 + kMiB, 2 * kMiB);
   CHECK(at() == before + static_cast<std::int64_t>(18 * kMiB));
-  CHECK(totals(Space::map).live_count == 5);  // a writable reservation and a private file, too
+  CHECK(totals(Space::map).live_count == 6);  // a usable reservation, a private file, a stack, too
   CHECK(holders_agree());
 
   recorder::on_break(kHook, Api::sbrk, 0x10'0000'0123, 0x10'0000'0123 + kMiB);
   recorder::on_break(kHook, Api::sbrk, 0x10'0000'0123 + kMiB, 0x10'0000'0123 + 3 * kMiB);
   recorder::on_break(kHook, Api::sbrk, 0x10'0000'0123 + 3 * kMiB, 0x10'0000'0123 + 2 * kMiB);
   CHECK(at() == before + static_cast<std::int64_t>(20 * kMiB));
-  CHECK(totals(Space::map).live_count == 6);
+  CHECK(totals(Space::map).live_count == 7);
   CHECK(holders_agree());
+}
+
+TEST_CASE("a request is in flight until what came of it is recorded, with the old block") {
+  need(Mode::exact);
+  t_stack = 321;
+  struct Request {
+    std::uint64_t bytes, replaced_bytes;
+    std::uint32_t replaced_holder;
+  };
+  const auto in_flight = [] {
+    std::vector<Request> found;
+    g_session.view().for_each_in_flight([&](const session::InFlight& one, std::uint32_t) {
+      found.push_back({one.bytes, one.replaced_bytes, one.replaced_holder});
+    });
+    return found;
+  };
+  constexpr std::uint64_t kOld = 0x3100'0000, kOldBytes = 4 * kMiB;
+  allocate(kOld, kOldBytes);
+  for (const bool fails : {true, false}) {
+    const recorder::Request request{Space::heap, Api::realloc, 8 * kMiB};
+    const recorder::InFlight entry{kHook, request, request.bytes};
+    const recorder::Released released =
+        recorder::on_free(kHook, Space::heap, Api::realloc, kOld, usable(kOldBytes));
+    REQUIRE(in_flight().size() == 1);
+    CHECK(in_flight().front().bytes == request.bytes);
+    CHECK(in_flight().front().replaced_bytes == released.bytes);
+    CHECK(released.bytes >= kOldBytes);
+    CHECK(in_flight().front().replaced_holder == released.holder);
+    if (fails)
+      recorder::restore(kHook, Space::heap, released);
+    else
+      allocate(0x3200'0000, request.bytes);
+    CHECK(in_flight().empty());  // counting it may take a sample, which may be the end
+  }
+  {
+    const recorder::Request request{Space::map, Api::mmap, 2 * kMiB};
+    const recorder::InFlight entry{kHook, request, request.bytes};
+    CHECK(in_flight().size() == 1);
+    recorder::on_map(kHook, {Api::mmap, 0x7600'0000'0000, request.bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, false});
+    CHECK(in_flight().empty());
+    recorder::on_unmap(kHook, Api::munmap, 0x7600'0000'0000, request.bytes);
+  }
+  release(0x3200'0000, 8 * kMiB);
 }
 
 TEST_CASE("every event is in the ring, in order, with its stack") {
