@@ -178,6 +178,7 @@ struct Area {
   bool is_file = false;
   bool is_accessible = false;
   bool is_session = false;
+  bool is_stack = false;  // mapped with MAP_STACK, and with guard regions
 
   std::uint64_t bytes() const noexcept { return end - start; }
   std::uint64_t touched_bytes() const noexcept {
@@ -257,12 +258,19 @@ class Areas {
         area.swapped_bytes = kib(line, 5);
       } else if (line.starts_with("Private_Hugetlb:") || line.starts_with("Shared_Hugetlb:")) {
         area.resident_bytes += kib(line, line.find(':') + 1);  // not part of Rss
+      } else if (line.starts_with("VmFlags:")) {
+        area.is_stack = has_flag(line, " gu") && has_flag(line, " nh");
       }
     }
     return true;
   }
 
  private:
+  // "VmFlags: rd wr mr mw me gu ac nh": guard regions (since Linux 6.18), no huge pages (of
+  // MAP_STACK since Linux 6.7).
+  static bool has_flag(std::string_view line, std::string_view flag) noexcept {
+    return line.find(flag) != line.npos;
+  }
   // Fields begin with a capital letter, an area with its address.
   static bool starts_area(std::string_view line) noexcept {
     return line.front() < 'A' || line.front() >= 'a';
@@ -300,25 +308,27 @@ class Pages {
     // of untouched memory find and which costs nothing.
     std::uint64_t shared_bytes = 0;
   };
-  // What of [start, end) is in memory or in swap. Reads until the deadline; what comes after it
-  // counts as touched.
+  // What of [start, end) is in memory or in swap: `most_bytes`, if they are found. Reads until the
+  // deadline, and not through terabytes that are reserved; what comes after that may be touched.
   // `but_of_file`: pages of a file do not count.
-  Found touched(std::uint64_t start, std::uint64_t end, bool but_of_file,
+  Found touched(std::uint64_t start, std::uint64_t end, bool but_of_file, std::uint64_t most_bytes,
                 const Deadline& deadline) const noexcept {
+    constexpr std::uint64_t kMostHoles = std::uint64_t{16} << 30;  // 10 ms
     constexpr std::uint64_t kPresent = std::uint64_t{1} << 63, kSwapped = std::uint64_t{1} << 62;
     constexpr std::uint64_t kExclusive = std::uint64_t{1} << 56;
     constexpr std::uint64_t kOfFile = std::uint64_t{1} << 61;
     constexpr std::size_t kEntries = 128;  // a hook uses little stack
     const std::uint64_t page = machine::page_bytes();
     Found found;
-    for (std::uint64_t at = start; at < end;) {
+    for (std::uint64_t at = start; at < end && found.certain_bytes < most_bytes;) {
       std::uint64_t entries[kEntries];
       const std::uint64_t count = std::min<std::uint64_t>((end - at) / page, kEntries);
       const long got = count == 0 ? 0
                                   : file_.read_at(at / page * sizeof entries[0], entries,
                                                   count * sizeof entries[0]);
       const std::uint64_t read = got > 0 ? static_cast<std::uint64_t>(got) / sizeof entries[0] : 0;
-      if (read == 0 || deadline.has_passed()) {
+      const std::uint64_t holes = at - start - found.certain_bytes;
+      if (read == 0 || holes >= kMostHoles || deadline.has_passed()) {
         found.shared_bytes += end - at;
         break;
       }
@@ -362,7 +372,8 @@ std::uint64_t divide(const Area& area, std::span<Piece> pieces, const Pages& pag
     if (part.bytes() == area.bytes())
       found.certain_bytes = touched;
     else if (part.bytes() != 0 && touched < area.bytes())
-      found = pages.touched(part.start, part.end, of_file, deadline);
+      found = pages.touched(part.start, part.end, of_file, touched - std::min(touched, certain),
+                            deadline);
     piece.touched_bytes += found.certain_bytes;
     piece.doubtful_bytes = found.shared_bytes;
     certain += found.certain_bytes;
@@ -394,8 +405,9 @@ void add_to(session::Residency& found, ResidentKind kind, std::uint64_t bytes) n
   found.kind_bytes[static_cast<std::size_t>(kind)] += bytes;
 }
 
-// glibc up to 2.41 maps an inaccessible guard page below each thread's stack; newer ones use guard
-// regions, which smaps does not show.
+// glibc up to 2.41 maps an inaccessible guard page below each thread's stack. Newer ones use guard
+// regions where the kernel has them (since Linux 6.13), which split no mapping: many stacks are one
+// area.
 bool is_guard_of(const Area& guard, const Area& area) noexcept {
   constexpr std::uint64_t kMostGuardBytes = 64 * kKiB;
   return !guard.is_accessible && guard.end == area.start && guard.bytes() <= kMostGuardBytes;
@@ -437,7 +449,7 @@ std::uint64_t own_bytes(const Area& area, const Pages& pages, const Deadline& de
                     false};
     const Overlap part = overlap_of(area, own);
     if (own.start != 0 && part.bytes() != 0)
-      bytes += pages.touched(part.start, part.end, false, deadline).certain_bytes;
+      bytes += pages.touched(part.start, part.end, false, part.bytes(), deadline).certain_bytes;
   }
   return bytes;
 }
@@ -474,9 +486,9 @@ void add_area(session::Residency& found, const Area& area, const Area& before,
   const bool is_free = held == 0 && own == 0;
   const bool is_heap = area.named() == "[heap]" || contents.has_small_blocks;
   add_to(found,
-         is_heap || (is_free && is_arena(area)) ? ResidentKind::heap
-         : is_free && is_guard_of(before, area) ? ResidentKind::stacks
-                                                : ResidentKind::unheld,
+         is_heap || (is_free && is_arena(area))                    ? ResidentKind::heap
+         : area.is_stack || (is_free && is_guard_of(before, area)) ? ResidentKind::stacks
+                                                                   : ResidentKind::unheld,
          resident);
 }
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import protobuf
 import pytest
 import report_page
-from conftest import full, written
+from conftest import built, full, written
 from schemas import check
 from watching import eventually
 
@@ -225,6 +225,25 @@ def test_killed_with_memory_that_no_hook_saw(killed, oomrec):
 
 
 @pytest.mark.needs_cgroup_write
+def test_killed_with_a_file_in_memory_that_is_mapped_nowhere(oomrec, victim):
+    """It is in no process' resident memory: the kernel kills the largest one of the cgroup."""
+    done = oomrec("run", "--cgroup", LIMIT, "--", victim("residency"), "file", exits=128 + 9)
+    (bundle,) = done.bundles_for("killed")
+    shown = oomrec.json("show", bundle)
+    if shown["cgroup_account"]["source"] != "kernel_log":
+        pytest.skip("the kernel's report of the kill cannot be read")
+    largest = re.search(
+        r"was killed.*; largest part: ([\d.]+) MiB of shared memory and tmpfs that it does not map",
+        done.stderr,
+    )
+    assert largest and float(largest[1]) == pytest.approx(147, abs=5), done.stderr
+    assert re.search(
+        r"   -  +[\d.]+ MiB  shared memory and tmpfs that it does not map: ",
+        oomrec("show", bundle).stdout,
+    )
+
+
+@pytest.mark.needs_cgroup_write
 def test_memory_that_is_given_back_while_a_program_grows_at_its_limit(killed):
     """What is resident stays the same, and is not the same."""
 
@@ -271,6 +290,16 @@ def test_stacks_of_threads_lead_where_they_are_the_largest_part(killed, oomrec):
     assert re.search(r"   -  +[\d.]+ MiB  stacks of threads: ", oomrec("show", bundle).stdout)
 
 
+@pytest.mark.needs_cgroup_write
+def test_stacks_of_coroutines_have_the_line_that_mapped_them(killed, oomrec, victim):
+    """Of each, what is touched of it: a limit refuses none of them."""
+    done, shown, _ = killed("coroutines")
+    assert "grow_coroutines" in first(shown), done.stderr
+    assert holding(shown, "grow_coroutines") == pytest.approx(147 * MIB, abs=8 * MIB)
+    run = oomrec("run", "--limit", "100M", "--", victim("residency"), "coroutines", "40", "exit")
+    assert run.exit_code == 0, str(run)
+
+
 @pytest.mark.parametrize("allocator", ["libjemalloc.so.2", "libmimalloc.so.[23]"])
 def test_small_blocks_of_another_allocator_have_holders(grown, oomrec, allocator):
     """The mappings that have its small blocks are the heap's."""
@@ -293,6 +322,13 @@ def grown(oomrec, victim):
         return oomrec.start(*arguments, env=env).once("grown").child()
 
     return start
+
+
+def test_the_size_before_each_block_is_not_kept_free(grown, oomrec):
+    """A quarter of the heap, of blocks of 24 bytes."""
+    account = oomrec.json("show", grown("tiny"))["resident_memory"]
+    assert account["kinds"]["heap"] >= 38 * MIB, str(account)
+    assert account["small_block_bytes"] >= 0.97 * account["kinds"]["heap"], str(account)
 
 
 def test_a_living_process_is_ranked_by_what_is_resident(oomrec, grown):
@@ -369,6 +405,34 @@ def test_the_account_adds_up(oomrec, grown):
     resident = int(re.search(r"VmRSS:\s+(\d+)", status)[1]) << 10
     assert account["resident_bytes"] == pytest.approx(resident, rel=0.03)
     assert account["kinds"]["held"] == pytest.approx(48 * MIB, abs=MIB)
+
+
+# As Ruby since 3.3 does for a cache of its shapes. `rb_cObject` tells Ruby.
+MAPS_FOR_LATER = """
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#ifdef RUBY
+int rb_cObject;
+#endif
+int main(void) {
+  char* p = mmap(NULL, 384 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return 2;
+  memset(p, 1, 30 << 20);
+  puts("grown");
+  fflush(stdout);
+  pause();
+}
+"""
+
+
+def test_rubys_cache_of_shapes_is_not_refused(oomrec, tmp_path):
+    ruby = built(tmp_path, "ruby", MAPS_FOR_LATER, "-DRUBY", "-rdynamic")
+    pid = oomrec.start("run", "--limit", "150M", "--", ruby).once("grown").child()
+    assert holding(oomrec.json("show", pid), "main") == pytest.approx(30 * MIB, abs=MIB)
+    other = built(tmp_path, "other", MAPS_FOR_LATER)
+    assert oomrec("run", "--limit", "150M", "--", other).exit_code == 2
 
 
 def test_a_reservation_counts_against_the_limit(oomrec, victim):

@@ -38,6 +38,14 @@ static char* only_read(void) { /* the page of zeros costs nothing */
   return p;
 }
 
+/* A file in memory that is mapped nowhere. */
+static void grow_file(void) {
+  static int fd = -1;
+  static char zeros[1 << 20];
+  if (fd < 0) fd = memfd_create("spool", 0);
+  if (write(fd, zeros, sizeof zeros) != sizeof zeros) exit(2);
+}
+
 static char* blocks[4096];
 static void grow(size_t i) {
   blocks[i] = map(NULL, MIB, 0);
@@ -105,10 +113,23 @@ static void grow_small(size_t i) {
   }
 }
 
+/* As small as a block can be. */
+static void grow_tiny(void) {
+  for (size_t j = 0; j < 32768; ++j)
+    if (malloc(24) == NULL) exit(2);
+}
+
 /* One block that becomes larger in each step. */
 static void grow_block(size_t i) {
   blocks[0] = realloc(blocks[0], (i + 1) * MIB / 2);
   memset((char*)blocks[0] + i * MIB / 2, 1, MIB / 2);
+}
+
+/* Of a coroutine: as large as a thread's, of which it uses little. */
+static void grow_coroutines(size_t i) {
+  blocks[i] = map(NULL, 8 * MIB, MAP_STACK);
+  if (mprotect(blocks[i], 4096, PROT_NONE) != 0) exit(2);
+  memset(blocks[i] + 7 * MIB, 1, MIB);
 }
 
 static pthread_barrier_t are_full;
@@ -195,6 +216,12 @@ int main(int argc, char** argv) {
       grow_blocks(i);
     } else if (strcmp(what, "resized") == 0) {
       grow_block(i);
+    } else if (strcmp(what, "tiny") == 0) {
+      grow_tiny();
+    } else if (strcmp(what, "file") == 0) {
+      grow_file();
+    } else if (strcmp(what, "coroutines") == 0) {
+      grow_coroutines(i);
     } else if (strcmp(what, "small") == 0) {
       grow_small(i);
     } else if (reserved != NULL) {

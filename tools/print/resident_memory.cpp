@@ -57,12 +57,22 @@ std::uint64_t bytes_of(const recording::ResidencyTotals& look, ResidentKind kind
   return look.kind_bytes[static_cast<std::size_t>(kind)];
 }
 
-// Of the heap at the look, what small blocks take up that are in use.
+// 0 of a look that ran out of time: what it did not reach is of any kind.
+std::uint64_t swapped_bytes(const recording::ResidencyTotals& look) {
+  const std::uint64_t sum = resident_bytes(look);
+  return look.is_partial ? 0 : look.touched_bytes - std::min(look.touched_bytes, sum);
+}
+
+// Of the heap at the look, what small blocks take up that are in use. Before each of glibc's is its
+// size, which is no usable byte: a third of the smallest ones.
 std::uint64_t small_block_bytes(const recording::Recording& recording) {
+  constexpr std::uint64_t kSizeBytes = 8;
   const recording::ResidencyTotals& look = recording.residency();
-  const std::uint64_t live = recording.totals(Space::heap).live_bytes;
+  const recording::SpaceTotals live = recording.totals(Space::heap);
+  const std::uint64_t of_sizes =
+      recording::allocator_of(recording) == "glibc" ? kSizeBytes * live.live_count : 0;
   return std::min(bytes_of(look, ResidentKind::heap),
-                  live - std::min(live, look.large_block_bytes));
+                  live.live_bytes - std::min(live.live_bytes, look.large_block_bytes) + of_sizes);
 }
 
 // "the heap (jemalloc): 97.7 MiB in small blocks, the rest kept free"
@@ -121,7 +131,7 @@ std::string resident_memory_text(const bundles::Source& source) {
   }
   text += fmt::format("  {:>10}  resident{}\n", size_text(sum),
                       look.is_partial ? ", as far as there was time to look" : "");
-  if (const std::uint64_t swapped = look.touched_bytes - std::min(look.touched_bytes, sum))
+  if (const std::uint64_t swapped = swapped_bytes(look))
     text += fmt::format("  {:>10}  more in swap\n", size_text(swapped));
   return text;
 }
@@ -150,6 +160,14 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
                    "local variables of their functions, or a deep recursion"});
   parts.push_back({recording.residency().variable_bytes, "static variables",
                    "arrays and the like that are part of the program itself"});
+  const session::CgroupAccount& account = recording.header().account;
+  if (account.is_at_kill() &&
+      account.scope == static_cast<std::uint32_t>(session::AccountScope::cgroup))
+    parts.push_back(
+        {account.shared_bytes - std::min(account.shared_bytes, account.own_shared_bytes),
+         "shared memory and tmpfs that it does not map",
+         "files in /dev/shm or another tmpfs and memfds, until they are deleted or closed, or "
+         "memory that other processes share"});
   std::erase_if(parts, [](const UnheldPart& part) { return part.bytes < kLeast; });
   std::sort(parts.begin(), parts.end(),
             [](const UnheldPart& a, const UnheldPart& b) { return a.bytes > b.bytes; });
@@ -179,7 +197,7 @@ Json resident_memory_json(const recording::Recording& recording, Process process
   return {{"seconds_before_end", process == Process::runs ? 0 : seconds_before_end(recording)},
           {"complete", !look.is_partial},
           {"resident_bytes", sum},
-          {"swapped_bytes", look.touched_bytes - std::min(look.touched_bytes, sum)},
+          {"swapped_bytes", swapped_bytes(look)},
           {"untouched_bytes", look.untouched_bytes},
           {"kinds", kinds},
           {"small_block_bytes", small_block_bytes(recording)}};

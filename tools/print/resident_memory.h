@@ -32,8 +32,9 @@ std::uint64_t resident_bytes(const recording::ResidencyTotals&);  // their sum
 // looked.
 std::string resident_line(const recording::Recording&);
 
-// Resident memory that has no holder, and why that may be. At least a MiB, the largest first;
-// nothing unless holders weigh what is resident.
+// Resident memory that has no holder, and why that may be; after a kill in a cgroup also what that
+// has of memory that the process did not map. At least a MiB, the largest first; nothing unless
+// holders weigh what is resident.
 struct UnheldPart {
   std::uint64_t bytes = 0;
   std::string_view name;  // "anonymous memory without a holder"

@@ -264,6 +264,10 @@ TEST_CASE("smaps of other kinds of memory: their resident parts add up") {
       52, 0, 0);
   smaps += area("7ffff5140000-7ffff5150000 r--s 00000000 08:01 15     /srv/oomrec-tests/table", 56,
                 0, 0);
+  // Of several threads: the C library has marked the ends of their stacks by guard regions, which
+  // split no mapping.
+  smaps +=
+      area("7fffe0001000-7fffe1801000 rw-p 00000000 00:00 0", 68, 68, 0) + "VmFlags: rd wr gu nh\n";
   machine.file("/proc/self/smaps", smaps);
   new_holder();
   const Looked looked = look();
@@ -275,10 +279,49 @@ TEST_CASE("smaps of other kinds of memory: their resident parts add up") {
   CHECK(looked.kind(ResidentKind::written_files) == (60 + 4) * kKiB);
   CHECK(looked.kind(ResidentKind::shared) == (52 + 36 + 36) * kKiB);
   CHECK(looked.kind(ResidentKind::unheld) == 12 * kKiB);
-  CHECK(looked.kind(ResidentKind::stacks) == 20 * kKiB);
+  CHECK(looked.kind(ResidentKind::stacks) == (20 + 68) * kKiB);
   const auto& kinds = looked.found.kind_bytes;
-  CHECK(std::accumulate(std::begin(kinds), std::end(kinds), std::uint64_t{0}) == 480 * kKiB);
-  CHECK(looked.found.touched_bytes == 484 * kKiB);
+  CHECK(std::accumulate(std::begin(kinds), std::end(kinds), std::uint64_t{0}) == 548 * kKiB);
+  CHECK(looked.found.touched_bytes == 552 * kKiB);
+}
+
+TEST_CASE("terabytes that are reserved do not use up the time of a look") {
+  // Two adjacent reservations: one area of the kernel's. A MiB of the first one's begin is touched,
+  // and another one beyond so many holes that nobody reads up to there.
+  constexpr std::uint64_t kStart = 0x1000'0000, kBytes = std::uint64_t{32} << 30;
+  const std::uint64_t page = machine::page_bytes();
+  std::string entries((kStart + (std::uint64_t{20} << 30)) / page * 8, '\0');
+  const std::string touched = [&] {
+    std::string text;
+    for (std::uint64_t at = 0; at < kMiB; at += page) text += std::string("\0\0\0\0\0\0\0\x81", 8);
+    return text;
+  }();
+  entries.replace(kStart / page * 8, touched.size(), touched);
+  tests::Machine machine;
+  machine.file("/proc/self/pagemap", entries + touched);
+  std::uint32_t holders[2];
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    holders[i] = new_holder();
+    g_ranges.map(kHook, kStart + i * kBytes, kBytes, session::RangeKind::counted, true, holders[i],
+                 0);
+  }
+  const auto look_with = [&](int rss_kib) {
+    machine.file("/proc/self/smaps",
+                 "10000000-1010000000 rw-p 00000000 00:00 0 \nRss: " + std::to_string(rss_kib) +
+                     " kB\nAnonymous: " + std::to_string(rss_kib) + " kB\n");
+    return look();
+  };
+  const auto touched_of = [&](const Looked& looked, std::uint32_t holder) {
+    return kBytes - looked.untouched(holder);
+  };
+  const Looked found = look_with(1024);
+  CHECK(touched_of(found, holders[0]) == kMiB);
+  CHECK(touched_of(found, holders[1]) == 0);
+  const Looked divided = look_with(2048);  // whose the second MiB is has not been read
+  CHECK(divided.kind(ResidentKind::held) >= 2 * kMiB - 2);
+  CHECK(touched_of(divided, holders[0]) >= kMiB);
+  CHECK(touched_of(divided, holders[1]) >= kMiB / 4);
+  g_ranges.unmap(kHook, kStart, 2 * kBytes);
 }
 
 TEST_CASE("large blocks in [heap] count as held, the rest of it as the heap") {
