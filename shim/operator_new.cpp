@@ -4,7 +4,7 @@
 //   on malloc   libstdc++'s: it calls our malloc, which records. The hook is a jump.
 //               If a rule of --fail names operator_new, the hook announces the call to malloc's.
 //   own         jemalloc, tcmalloc and mimalloc have their own, which never calls malloc:
-//               recorded here.
+//               recorded here. Those of jemalloc that align call aligned_alloc: they are on malloc.
 //   missing     a C program that loads C++ libraries privately (python): ours calls malloc. Only
 //               after a failure it looks up the calling library's operator new, to get its
 //               exception.
@@ -96,6 +96,17 @@ void look_up(Operator<Function>& entry, const char* symbol, const void* allocato
     entry.kind = Kind::missing;
   else
     entry.kind = library_of(found) == allocator ? Kind::own : Kind::on_malloc;
+}
+
+// Tested by calling it.
+template <class Function, class... Nothrow>
+void find_whether_on_malloc(Operator<Function>& aligned, Nothrow... nothrow) noexcept {
+  constexpr std::size_t kAlignment = 64;
+  if (aligned.kind != Kind::own) return;
+  g_entered_unwatched = false;
+  void* const block = aligned.next(1, kAlignment, nothrow...);
+  if (g_entered_unwatched) aligned.kind = Kind::on_malloc;
+  g_next.free(block);
 }
 
 void announce_all_new() noexcept {
@@ -228,6 +239,11 @@ bool start_operator_new(const void* allocator) noexcept {
   g_entered_unwatched = false;
   if (plain.kind == Kind::own) g_next.free(plain.next(1));
   if (g_entered_unwatched) return false;  // it calls the malloc of its library
+  const char nothrow = 0;                 // any address will do
+  find_whether_on_malloc(g_operators._ZnwmSt11align_val_t);
+  find_whether_on_malloc(g_operators._ZnamSt11align_val_t);
+  find_whether_on_malloc(g_operators._ZnwmSt11align_val_tRKSt9nothrow_t, &nothrow);
+  find_whether_on_malloc(g_operators._ZnamSt11align_val_tRKSt9nothrow_t, &nothrow);
   g_watched[static_cast<std::size_t>(Api::operator_new)] = Watch::on;
   g_watched[static_cast<std::size_t>(Api::operator_delete)] = Watch::on;
   return plain.kind == Kind::own;

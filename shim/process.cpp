@@ -29,7 +29,9 @@
 #include "recorder/process/ended_children.h"
 #include "recorder/process/sent_signals.h"
 #include "recorder/recorder.h"
+#include "recorder/state/clock.h"
 #include "recorder/state/request.h"
+#include "recorder/state/thread_state.h"
 #include "shim/gpu/driver.h"
 #include "shim/interpose/export.h"
 #include "shim/interpose/next.h"
@@ -48,6 +50,15 @@ void report_failure(Api api, std::uint64_t bytes, int error) noexcept {
   const KeepErrno keep;
   recorder::on_failure(scope.in_hook(), {Space::map, api, bytes}, error,
                        recorder::FailedBy::system);
+}
+
+// A program whose threads' stacks fill its memory may make no other call that does.
+void look_at_clock() noexcept {
+  const HookScope scope;
+  const KeepErrno keep;
+  if (!scope.outermost()) return;
+  if (recorder::ThreadState* const thread = recorder::current_thread(scope.in_hook()))
+    recorder::read_clock(scope.in_hook(), *thread);
 }
 
 // Of the file that the loader's message begins with: "/lib/x.so: failed to map …". Newer releases
@@ -266,6 +277,7 @@ OOMREC_HOOK(int, pthread_create,
   if (cause == 0) errno = errno_before;
   if (result == EAGAIN)
     report_failure(Api::pthread_create, stack_bytes(attributes), cause == ENOMEM ? ENOMEM : EAGAIN);
+  if (result == 0) look_at_clock();
   return result;
 }
 

@@ -672,6 +672,8 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, const 
   for (; areas.next(area); before = area) {
     is_late = deadline.has_passed();
     if (is_late) break;
+    // Another thread has made the area larger: the kernel shows it once more.
+    if (area.start < before.end) continue;
     while (first < pieces.size() && pieces[first].end <= area.start) ++first;
     std::size_t after = first;
     while (after < pieces.size() && pieces[after].start < area.end) ++after;

@@ -6,6 +6,7 @@ import glob
 import re
 
 import pytest
+from conftest import built
 
 TOO_MUCH = 1 << 46
 PAGE = 4096
@@ -61,6 +62,35 @@ def test_new_is_recorded_under_every_allocator(oomrec, plain, library, victim, n
     assert request["size"] == 2 * TOO_MUCH + 103, str(run)
     assert request["api"] == ("malloc" if name is None else "operator_new")
     assert "main" in [frame["function"] for frame in request["stack"]]
+
+
+# By the names of the operators, which jemalloc has, too.
+ALIGNED_NEW = """
+#include <stddef.h>
+void* _ZnwmSt11align_val_t(size_t, size_t);
+void* _ZnamSt11align_val_tRKSt9nothrow_t(size_t, size_t, const void*);
+void _ZdlPvSt11align_val_t(void*, size_t);
+int main(void) {
+  static void* volatile kept[1000];
+  for (int i = 0; i < 1000; ++i) {
+    kept[i] = _ZnwmSt11align_val_t(32768, 64);
+    _ZdlPvSt11align_val_t(_ZnamSt11align_val_tRKSt9nothrow_t(2048, 64, &kept), 64);
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("name", [None, "libjemalloc.so.2", "libtcmalloc.so.4"])
+def test_new_with_an_alignment_counts_once(oomrec, plain, library, tmp_path, name):
+    """jemalloc's calls aligned_alloc, which is a hook."""
+    other = "" if name is None else ":" + (glob.glob(f"/usr/lib/*/{name}") or pytest.skip(name))[0]
+    program = built(tmp_path, "aligned_new", ALIGNED_NEW, "-lstdc++")
+    env = {"LD_PRELOAD": f"{library}{other}", "OOMREC_DUMP_AT_EXIT": "1"}
+    run = plain(program, env=env, exits=0)
+    (bundle,) = run.bundles()
+    heap = oomrec.json("show", bundle)["spaces"]["heap"]
+    assert 1000 <= heap["live_count"] <= 1100 and heap["allocated_count"] <= 2200, heap
+    assert 1000 * 32768 <= heap["live_bytes"] <= 1300 * 32768, heap
 
 
 def test_soft_limit_throws_the_programs_own_exception(oomrec, plain, library, victim):

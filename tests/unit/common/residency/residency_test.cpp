@@ -238,6 +238,10 @@ TEST_CASE("smaps of other kinds of memory: their resident parts add up") {
   };
   std::string smaps;
   smaps += area("55550000-55560000 rw-p 00000000 00:00 0     [heap]", 8, 8, 4);
+  // Of several threads: the C library has marked the ends of their stacks by guard regions, which
+  // split no mapping.
+  smaps +=
+      area("7fffe0001000-7fffe1801000 rw-p 00000000 00:00 0", 68, 68, 0) + "VmFlags: rd wr gu nh\n";
   smaps += area("7ffff0000000-7ffff0021000 rw-p 00000000 00:00 0", 16, 16, 0);
   smaps +=
       area("7ffff5000000-7ffff5010000 r-xp 00000000 08:01 77     /usr/lib/libc.so.6", 32, 0, 0);
@@ -248,7 +252,6 @@ TEST_CASE("smaps of other kinds of memory: their resident parts add up") {
   smaps +=
       area("7ffff5080000-7ffff5090000 rw-p 00000000 00:00 0     [anon:libc_malloc]", 12, 12, 0);
   smaps += area("7ffff50a0000-7ffff50b0000 rw-p 00000000 00:0f 1     /anon_hugepage", 0, 0, 0, 48);
-  smaps += area("7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0     [stack]", 20, 20, 0);
   // By its file system, not by its directory's name.
   smaps += area("7ffff50c0000-7ffff50d0000 rw-s 00000000 00:2b 11     /tmp/kept", 36, 0, 0);
   smaps += area("7ffff50e0000-7ffff50f0000 rw-p 00000000 00:2b 12     /tmp/copied", 40, 4, 0);
@@ -264,10 +267,9 @@ TEST_CASE("smaps of other kinds of memory: their resident parts add up") {
       52, 0, 0);
   smaps += area("7ffff5140000-7ffff5150000 r--s 00000000 08:01 15     /srv/oomrec-tests/table", 56,
                 0, 0);
-  // Of several threads: the C library has marked the ends of their stacks by guard regions, which
-  // split no mapping.
-  smaps +=
-      area("7fffe0001000-7fffe1801000 rw-p 00000000 00:00 0", 68, 68, 0) + "VmFlags: rd wr gu nh\n";
+  smaps += area("7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0     [stack]", 20, 20, 0);
+  // It has grown while it was read.
+  smaps += area("7ffffffd0000-7ffffffff000 rw-p 00000000 00:00 0     [stack]", 24, 24, 0);
   machine.file("/proc/self/smaps", smaps);
   new_holder();
   const Looked looked = look();
