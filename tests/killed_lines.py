@@ -74,6 +74,42 @@ PROGRAMS = {
         "c.executemany('insert into t values (?, ?)', ((i, 'x' * 200) for i in range(800000)))",
     ),
     "objects": ("", "{i: {'name': f'n{i}', 'tags': [i, i + 1]} for i in range(500000)}"),
+    "jax": (
+        "import jax, jax.numpy as jnp\nf = jax.jit(lambda x: jnp.sin(x) * 2)\nx = jnp.ones(1 << 20)\n"
+        "f(x).block_until_ready()",
+        "[f(x + i).block_until_ready() for i in range(50)]",
+    ),
+    "datafusion": (
+        "import datafusion\nc = datafusion.SessionContext()",
+        "c.sql(\"select value, 'row ' || value s from generate_series(1, 6000000)\").collect()",
+    ),
+    "rocksdb": (
+        "from rocksdict import Rdict, Options\ndef fill():\n    o = Options()\n"
+        "    o.set_write_buffer_size(1 << 30)\n    d = Rdict('rdb', o)\n"
+        "    for i in range(200000): d[i] = b'x' * 1000\n    return d",
+        "fill()",
+    ),
+    "skia": (
+        "import skia\ndef draw(i):\n    s = skia.Surface(1024, 1024)\n    s.getCanvas().clear(i)\n"
+        "    return s.makeImageSnapshot()",
+        "[draw(i) for i in range(50)]",
+    ),
+    "vips": (
+        "import pyvips\nimage = pyvips.Image.gaussnoise(3000, 3000)",
+        "[(image + i).copy_memory() for i in range(6)]",
+    ),
+    "mmap_shared": (
+        "import mmap\ndef filled():\n    m = mmap.mmap(-1, 200 << 20)\n"
+        "    for i in range(0, 200 << 20, 4096): m[i] = 1\n    return m",
+        "filled()",
+    ),
+    "mmap_resized": (
+        "import mmap\ndef filled():\n"
+        "    m = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+        "    for i in range(200):\n        m.resize(i + 1 << 20)\n"
+        "        m[i << 20 : i + 1 << 20] = b'x' * (1 << 20)\n    return m",
+        "filled()",
+    ),
     "shared_memory": (
         "from multiprocessing import shared_memory\ndef filled():\n"
         "    s = shared_memory.SharedMemory(create=True, size=200 << 20)\n"

@@ -13,6 +13,7 @@ constexpr std::string_view kBeginnings[] = {
     "alloc::",      "hashbrown::",    "__rustc::",    "<std::",
     "<alloc::",     "_ZNK9__gnu_cxx", "<core::",      "__rust_",
     "<hashbrown::", "<&dyn core::",   "<&mut core::", "core::ops::function::",
+    "_ZZSt",        "_ZZNSt",         "_ZZNKSt",  // their lambdas
 };
 
 constexpr std::string_view kAllocators[] = {
