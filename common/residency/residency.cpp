@@ -74,7 +74,7 @@ bool is_heap_holder(const View& view, std::uint32_t holder) noexcept {
 
 // What the pieces do not tell.
 struct Rest {
-  std::uint64_t large_block_bytes = 0;
+  std::uint64_t large_block_bytes = 0;  // whole pages of them: the others count as small blocks
   std::uint64_t small_mapping_bytes = 0;
 };
 
@@ -94,7 +94,8 @@ std::span<Piece> collect(const View& view, std::span<Piece> memory, Rest& rest) 
     if (block.weight != 1 || block.bytes < kLookBytes || !is_heap_holder(view, block.holder))
       continue;
     pieces.add(block.address, block.bytes, block.holder, block.birth_s);
-    rest.large_block_bytes += block.bytes;
+    rest.large_block_bytes +=
+        machine::page_down(block.address + block.bytes) - machine::page_up(block.address);
   }
   return pieces.by_address();
 }

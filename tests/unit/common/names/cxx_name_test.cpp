@@ -50,6 +50,7 @@ TEST_CASE("functions of the standard library, in whatever module they are") {
        {"std::vector<int>::push_back(int&&)", "__gnu_cxx::new_allocator<int>::allocate",
         "operator new(unsigned long)", "operator new[](unsigned long)", "_Znwm", "_ZNKSs4sizeEv",
         "_ZNSt6vectorIdSaIdEE17_M_default_appendEm", "_ZSt4moveIRiEONSt16remove_referenceIT_E",
+        "_ZZSt39uninitialized_construct_using_allocatorIiENKUlvE_clEv",
         "alloc::raw_vec::finish_grow", "<alloc::raw_vec::RawVec<&str>>::grow_one",
         "<std::collections::hash::map::HashMap<u8, u8>>::insert", "__rustc::__rust_alloc"}) {
     CAPTURE(name);

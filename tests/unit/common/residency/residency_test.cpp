@@ -326,19 +326,25 @@ TEST_CASE("terabytes that are reserved do not use up the time of a look") {
   g_ranges.unmap(kHook, kStart, 2 * kBytes);
 }
 
-TEST_CASE("large blocks in [heap] count as held, the rest of it as the heap") {
-  // As glibc has them, whose threshold for mappings of their own rises to 32 MiB.
+TEST_CASE("large blocks in the heap count as held, the rest of it as the heap") {
+  // As glibc has them, whose threshold for mappings of their own rises to 32 MiB: in [heap], and in
+  // the arena of a thread that has no small block.
   tests::Machine machine;
   machine.file("/proc/self/pagemap", "");
   machine.file("/proc/self/smaps",
                "55550000-55650000 rw-p 00000000 00:00 0     [heap]\nRss: 1024 kB\n"
+               "Anonymous: 1024 kB\nSwap: 0 kB\n"
+               "7ff000000000-7ff000100000 rw-p 00000000 00:00 0 \nRss: 1024 kB\n"
                "Anonymous: 1024 kB\nSwap: 0 kB\n");
-  constexpr std::uint64_t kKiB = 1024, kBlock = 0x55560000;
+  constexpr std::uint64_t kKiB = 1024, kBlock = 0x55560000, kInArena = 0x7ff0'0002'0000;
   hold(reinterpret_cast<char*>(kBlock), 256 * kKiB);
+  hold(reinterpret_cast<char*>(kInArena), 128 * kKiB);
   const Looked looked = look();
   g_ranges.unmap(kHook, kBlock, 256 * kKiB);
-  CHECK(looked.kind(ResidentKind::held) == 256 * kKiB);
-  CHECK(looked.kind(ResidentKind::heap) == 768 * kKiB);
+  g_ranges.unmap(kHook, kInArena, 128 * kKiB);
+  CHECK(looked.kind(ResidentKind::held) == (256 + 128) * kKiB);
+  CHECK(looked.kind(ResidentKind::heap) == (768 + 896) * kKiB);
+  CHECK(looked.kind(ResidentKind::unheld) == 0);
 }
 
 TEST_CASE("static variables are the executable's data, and what follows it without a file") {
