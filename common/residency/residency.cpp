@@ -487,7 +487,7 @@ void add_area(session::Residency& found, const Area& area, const Area& before,
   const bool is_free = held == 0 && own == 0;
   const bool is_heap = area.named() == "[heap]" || contents.has_small_blocks;
   add_to(found,
-         is_heap || (is_free && is_arena(area))                    ? ResidentKind::heap
+         is_heap || (own == 0 && is_arena(area))                   ? ResidentKind::heap
          : area.is_stack || (is_free && is_guard_of(before, area)) ? ResidentKind::stacks
                                                                    : ResidentKind::unheld,
          resident);
