@@ -4,6 +4,7 @@
 #include <tuple>
 #include <vector>
 
+#include "common/text/text.h"
 #include "tools/recording/analysis/stacks.h"
 #include "tools/recording/stack_text/frame_selection.h"
 #include "tools/recording/stack_text/stack_text.h"
@@ -12,8 +13,11 @@
 namespace oomrec::tools::bundles {
 namespace {
 
-bool has_name(const recording::Location& location) {
-  return location.kind != recording::Location::Kind::native || !location.function.empty();
+// A frame of the recorder's own is a wrong guess, on a stack of generated code: it says nothing.
+bool has_name(const recording::Location& location, const recording::Locations& locations) {
+  if (location.kind != recording::Location::Kind::native) return true;
+  const std::string& module = locations.module_path(location);
+  return !location.function.empty() && !text::base_name(module).starts_with("liboomrec");
 }
 
 // The most informative line of a stack: the program's own, else the innermost. An address in a
@@ -28,7 +32,7 @@ std::string line_of(const std::vector<recording::LocationId>& stack,
     const bool is_about_frames =
         at != 0 && locations[stack[at]].kind == recording::Location::Kind::note;
     return std::tuple{is_about_frames, interest[at] == recording::Interest::machinery,
-                      !has_name(locations[stack[at]]), interest[at],
+                      !has_name(locations[stack[at]], locations), interest[at],
                       recording::is_library_function(locations[stack[at]])};
   };
   std::size_t most = 0;
