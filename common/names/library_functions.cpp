@@ -13,7 +13,7 @@ constexpr std::string_view kBeginnings[] = {
     "alloc::",      "hashbrown::",    "__rustc::",    "<std::",
     "<alloc::",     "_ZNK9__gnu_cxx", "<core::",      "__rust_",
     "<hashbrown::", "<&dyn core::",   "<&mut core::", "core::ops::function::",
-    "<str>::",      "_ZZSt",          "_ZZNSt",       "_ZZNKSt",  // lambdas
+    "<str>::",      "_ZZSt",          "_ZZNSt",       "_ZZNKSt",
 };
 
 constexpr std::string_view kAllocators[] = {
@@ -72,7 +72,7 @@ bool is_allocator_function(std::string_view name) noexcept {
 }
 
 bool is_library_function(std::string_view name) noexcept {
-  // Rust's own types have methods of its own; "<[u8] as csv::Row>::parse" is a program's.
+  // A slice's own methods are Rust's; "<[u8] as csv::Row>::parse" is a program's.
   const bool is_of_slice = name.starts_with("<[") && name.find("]>::") < name.find(" as ");
   return is_of_slice || begins_with_one_of(kBeginnings, name);
 }

@@ -175,7 +175,7 @@ void reserve(InHook hook, const Caller& from, Api api, std::uint64_t address, st
 }  // namespace
 
 bool is_for_later(InHook hook, std::uint64_t bytes, const void* caller) noexcept {
-  if (bytes < kLargePieceBytes) return false;
+  if (bytes < kLargePieceBytes || phase() != Phase::active) return false;
   const NodeScope nodes{hook};
   const std::uint32_t slot =
       stack::module_slot_at(hook, reinterpret_cast<std::uint64_t>(caller) - 1);
