@@ -25,8 +25,8 @@
 #include "recorder/events/shared_memory.h"
 #include "recorder/failures/crash.h"
 #include "recorder/failures/dump_directory.h"
+#include "recorder/failures/exit.h"
 #include "recorder/failures/failures.h"
-#include "recorder/failures/oom_action.h"
 #include "recorder/failures/signal_handlers.h"
 #include "recorder/fault_injection/fault_injection.h"
 #include "recorder/forget/forget.h"
@@ -34,13 +34,10 @@
 #include "recorder/limits/address_space.h"
 #include "recorder/limits/near_limit.h"
 #include "recorder/limits/thresholds.h"
-#include "recorder/process/absolute_path.h"
-#include "recorder/process/environment.h"
+#include "recorder/process/ended_processes.h"
 #include "recorder/process/inherited.h"
+#include "recorder/process/job.h"
 #include "recorder/process/object_heap.h"
-#include "recorder/process/process_labels.h"
-#include "recorder/process/rank.h"
-#include "recorder/process/sent_signals.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/callbacks.h"
 #include "recorder/state/counters.h"
@@ -396,7 +393,7 @@ void on_fork_child(InHook hook) noexcept {
 
   if (had_session) {
     save_labels(hook);
-    note_inherited(hook);
+    copy_inherited(hook);
     const session::View parent = g_session.view();
     // The ranges know the inherited mappings exactly; a GPU's memory stays the parent's.
     const session::View::Totals totals = parent.totals(Space::heap);
@@ -450,24 +447,24 @@ void on_module_unload(InHook hook) noexcept {
   if (stack::has_many_dead_modules()) session::g_forget_at.store(0, std::memory_order_relaxed);
 }
 
-void note_heap(InHook hook, std::string_view note) noexcept {
+void record_heap_note(InHook hook, std::string_view note) noexcept {
   g_heap_notes.of_heap = note;
   if (phase() == Phase::active) write_heap_note(hook);
 }
 
-void note_allocator(InHook hook, std::string_view file_name) noexcept {
+void record_allocator(InHook hook, std::string_view file_name) noexcept {
   g_heap_notes.allocator = file_name;
   if (phase() == Phase::active) write_heap_note(hook);
 }
 
-void note_other_namespace(InHook hook, std::string_view path) noexcept {
+void record_other_namespace(InHook hook, std::string_view path) noexcept {
   HeapNotes& notes = g_heap_notes;
   if (phase() != Phase::active || notes.busy.exchange(true, std::memory_order_acquire)) return;
   if (notes.add_library(text::base_name(path))) write_heap_note(hook);
   notes.busy.store(false, std::memory_order_release);
 }
 
-void note_preexisting_objects(InHook hook, std::string_view counts) noexcept {
+void record_preexisting_objects(InHook hook, std::string_view counts) noexcept {
   if (phase() == Phase::active)
     g_session.header().preexisting_objects.store(g_session.add_string(hook, counts),
                                                  std::memory_order_release);

@@ -73,16 +73,16 @@ void on_sandbox(InHook) noexcept;
 void sandbox_failed(InHook) noexcept;
 
 // Records why the heap is not observed: for show, info and the bundle.
-void note_heap(InHook, std::string_view note) noexcept;
+void record_heap_note(InHook, std::string_view note) noexcept;
 
 // Records whose malloc() serves the program. The name stays valid.
-void note_allocator(InHook, std::string_view file_name) noexcept;
+void record_allocator(InHook, std::string_view file_name) noexcept;
 
-// Like note_heap(), for a library that the program has loaded in a namespace of its own, with a
-// heap of its own (dlmopen). Of several, the first few are named.
-void note_other_namespace(InHook, std::string_view path) noexcept;
+// Like record_heap_note(), for a library that the program has loaded in a namespace of its own,
+// with a heap of its own (dlmopen). Of several, the first few are named.
+void record_other_namespace(InHook, std::string_view path) noexcept;
 
 // What the interpreter's heap held when it was attached to, by type (Header::preexisting_objects).
-void note_preexisting_objects(InHook, std::string_view counts) noexcept;
+void record_preexisting_objects(InHook, std::string_view counts) noexcept;
 
 }  // namespace oomrec::recorder

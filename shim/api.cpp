@@ -4,7 +4,7 @@
 
 #include "include/oomrec.h"
 #include "recorder/events/marks.h"
-#include "recorder/failures/bundle_requests.h"
+#include "recorder/failures/bundle_scheduler.h"
 #include "recorder/failures/dump_directory.h"
 #include "recorder/limits/thresholds.h"
 #include "recorder/recorder.h"

@@ -8,7 +8,6 @@
 #include "common/text/exception_texts.h"
 #include "include/oomrec.h"
 #include "recorder/events/block_lookup.h"
-#include "recorder/failures/bundle_requests.h"
 #include "recorder/failures/bundle_scheduler.h"
 #include "recorder/failures/exceptions.h"
 #include "recorder/failures/failures.h"

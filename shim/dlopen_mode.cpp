@@ -14,7 +14,7 @@
 #include "common/options/options.h"
 #include "common/system/syscalls.h"
 #include "include/oomrec.h"
-#include "recorder/device_memory/framework_device.h"
+#include "recorder/device_memory/pytorch.h"
 #include "recorder/failures/exit.h"
 #include "recorder/recorder.h"
 #include "recorder/tick/tick.h"
@@ -74,7 +74,7 @@ bool start_recording() noexcept {
   bool started = false;
   as_recorder([&](InHook hook) {
     started = recorder::start(options);
-    if (started) recorder::note_heap(hook, kHeapNote);
+    if (started) recorder::record_heap_note(hook, kHeapNote);
   });
   if (!started) return false;
   ::on_exit(on_process_exit, nullptr);

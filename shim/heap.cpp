@@ -12,7 +12,7 @@
 #include "recorder/state/request.h"
 #include "shim/heap_functions.h"
 #include "shim/interpose/export.h"
-#include "shim/interpose/modules.h"
+#include "shim/interpose/loader.h"
 
 namespace oomrec::shim {
 
@@ -273,7 +273,7 @@ bool are_sizes_unknown() noexcept { return g_sizes_are_absurd; }
 void start_heap() noexcept {
   // glibc's chunks have at least 32 bytes; no malloc aligns to less than 8 bytes.
   recorder::set_block_distance(g_glibc_chunks ? 5 : 4);
-  recorder::note_allocator(OutsideHooks::in_hook(), allocator_name());
+  recorder::record_allocator(OutsideHooks::in_hook(), allocator_name());
   const void* const allocator = library_of(reinterpret_cast<const void*>(g_next.malloc));
   const bool has_own_new = start_operator_new(allocator);
   g_watches_libc_names =

@@ -21,7 +21,7 @@
 #include "recorder/state/request.h"
 #include "shim/heap.h"
 #include "shim/interpose/export.h"
-#include "shim/interpose/real_dlsym.h"
+#include "shim/interpose/loader.h"
 
 namespace oomrec::shim {
 namespace {

@@ -23,19 +23,17 @@
 #include "recorder/events/heap.h"
 #include "recorder/failures/exit.h"
 #include "recorder/failures/failures.h"
-#include "recorder/failures/php.h"
-#include "recorder/failures/runtime_limit.h"
 #include "recorder/fault_injection/fault_injection.h"
-#include "recorder/process/ended_children.h"
-#include "recorder/process/sent_signals.h"
+#include "recorder/process/ended_processes.h"
 #include "recorder/recorder.h"
+#include "recorder/runtimes/php.h"
 #include "recorder/state/clock.h"
 #include "recorder/state/request.h"
 #include "recorder/state/thread_state.h"
 #include "shim/gpu/driver.h"
 #include "shim/interpose/export.h"
+#include "shim/interpose/loader.h"
 #include "shim/interpose/next.h"
-#include "shim/interpose/real_dlsym.h"
 
 extern "C" int on_exit(void (*)(int, void*), void*) __attribute__((weak));
 

@@ -26,7 +26,7 @@
 #include "recorder/process/object_heap.h"
 #include "recorder/python/attach.h"
 #include "recorder/python/interpreter.h"
-#include "recorder/state/sampling_mode.h"
+#include "recorder/state/state.h"
 
 namespace oomrec::shim {
 namespace {
@@ -111,7 +111,7 @@ std::uint64_t failed_mappings() noexcept {
 }
 
 // The interpreter's own heap has refused an object. If a mapping failed, that is on record.
-[[gnu::cold]] void note_failed_object(Api api, std::size_t bytes, std::uint64_t failed) noexcept {
+[[gnu::cold]] void report_failed_object(Api api, std::size_t bytes, std::uint64_t failed) noexcept {
   const KeepErrno keep;
   const HookScope scope;
   if (scope.outermost() && bytes != 0 && failed_mappings() == failed)
@@ -172,7 +172,7 @@ template <Heap heap, class Allocate>
   const std::uint64_t blocks = heap_blocks();
   const std::uint64_t failed = heap == Heap::own ? failed_mappings() : 0;
   void* const object = allocate();
-  if (heap == Heap::own && object == nullptr) note_failed_object(api, bytes, failed);
+  if (heap == Heap::own && object == nullptr) report_failed_object(api, bytes, failed);
   const bool is_heaps = source == Source::pool && heap_blocks() != blocks;
   if (object == nullptr || weight == 0 || is_heaps) return object;
   const HookScope scope;
@@ -361,7 +361,7 @@ void on_object_heap(InHook hook) noexcept {
   install_in_table<Heap::own>();
   if (stack::g_interpreter.has_own_heap.exchange(true)) return;
   recorder::start_object_heap();
-  stack::note_objects(hook, session::PoolObjects::sampled);
+  stack::record_pool_objects(hook, session::PoolObjects::sampled);
 }
 
 void on_python(InHook hook) noexcept {
@@ -378,8 +378,8 @@ void on_python(InHook hook) noexcept {
     install_in_table<Heap::pymalloc>();
     observe_arenas();
   }
-  stack::note_objects(hook,
-                      g_are_blocks ? session::PoolObjects::all : session::PoolObjects::sampled);
+  stack::record_pool_objects(
+      hook, g_are_blocks ? session::PoolObjects::all : session::PoolObjects::sampled);
 }
 
 }  // namespace

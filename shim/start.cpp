@@ -28,8 +28,8 @@
 #include "shim/heap.h"
 #include "shim/info.h"
 #include "shim/interpose/entries.h"
+#include "shim/interpose/loader.h"
 #include "shim/interpose/next.h"
-#include "shim/interpose/real_dlsym.h"
 #include "shim/process.h"
 #include "shim/python_objects.h"
 
@@ -86,14 +86,14 @@ HeapState observe_heap(bool recording) noexcept {
   heap.observed = is_malloc_bound_to_us();
   if (!heap.observed) {
     heap.note = why_not_bound();
-    recorder::note_heap(OutsideHooks::in_hook(), heap.note);
+    recorder::record_heap_note(OutsideHooks::in_hook(), heap.note);
   } else if (recording) {
     find_chunks();
     start_heap();
     if (are_sizes_unknown()) {
       heap.note = note({"the heap has no totals: malloc_usable_size does not know the blocks of ",
                         heap.allocator});
-      recorder::note_heap(OutsideHooks::in_hook(), heap.note);
+      recorder::record_heap_note(OutsideHooks::in_hook(), heap.note);
     }
     redirect_allocator_names();
     heap.has_own_new = watched(Api::malloc) == Watch::on_with_pending_new;

@@ -13,9 +13,9 @@
 
 #include "common/bundle/bundle.h"
 #include "common/bundle/files.h"
-#include "common/calls/calls.h"
 #include "common/facts/account.h"
 #include "common/facts/writer.h"
+#include "common/system/files.h"
 #include "common/text/text.h"
 
 namespace oomrec::bundle {
@@ -36,12 +36,12 @@ constexpr std::string_view kCustom = "custom_metadata";
 
 // Opens a file of the bundle. A FIFO or device in its place would block us: -EINVAL.
 int open_regular(int directory, const char* name, int flags) noexcept {
-  const int fd = calls::open_at(directory, name, flags | O_NOFOLLOW | O_NONBLOCK);
+  const int fd = system::open_at(directory, name, flags | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return fd;
   struct stat status {};
-  const long result = calls::call(SYS_fstat, fd, reinterpret_cast<long>(&status));
+  const long result = system::fallible_call(SYS_fstat, fd, reinterpret_cast<long>(&status));
   if (result == 0 && S_ISREG(status.st_mode)) return fd;
-  calls::close(fd);
+  system::close(fd);
   return result < 0 ? static_cast<int>(result) : -EINVAL;
 }
 
@@ -54,8 +54,8 @@ class Rewrite {
     from_ = open_regular(directory, name, O_RDONLY);
     fail(from_);
     if (error_ == 0) {
-      calls::unlink_at(directory, temporary_, 0);  // left by a writer that died
-      to_ = calls::open_at(directory, temporary_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+      system::unlink_at(directory, temporary_, 0);  // left by a writer that died
+      to_ = system::open_at(directory, temporary_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
       fail(to_);
     }
     const long bytes = error_ == 0 ? read_some(0) : 0;
@@ -63,9 +63,9 @@ class Rewrite {
     if (error_ == 0) rest_ = {work.text, static_cast<std::size_t>(bytes)};
   }
   ~Rewrite() {
-    if (from_ >= 0) calls::close(from_);
-    if (to_ >= 0) calls::close(to_);
-    if (to_ >= 0 && !renamed_) calls::unlink_at(directory_, temporary_, 0);
+    if (from_ >= 0) system::close(from_);
+    if (to_ >= 0) system::close(to_);
+    if (to_ >= 0 && !renamed_) system::unlink_at(directory_, temporary_, 0);
   }
   Rewrite(const Rewrite&) = delete;
   Rewrite& operator=(const Rewrite&) = delete;
@@ -104,8 +104,8 @@ class Rewrite {
   bool finish() noexcept {
     while (error_ == 0 && read_more(0)) {
     }
-    if (error_ == 0) fail(calls::sync(to_));
-    if (error_ == 0) fail(calls::rename_at(directory_, temporary_, name_));
+    if (error_ == 0) fail(system::sync(to_));
+    if (error_ == 0) fail(system::rename_at(directory_, temporary_, name_));
     renamed_ = error_ == 0;
     return renamed_;
   }
@@ -159,7 +159,7 @@ class Rewrite {
     if (error_ == 0 && result < 0) error_ = result;
   }
   void put(std::string_view text) noexcept {
-    if (error_ == 0) fail(calls::write_all(to_, text.data(), text.size()));
+    if (error_ == 0) fail(system::write_all(to_, text.data(), text.size()));
   }
 
   // Reads into work_.text after its first `behind` bytes, until it is full or the file ends.
@@ -167,8 +167,9 @@ class Rewrite {
   long read_some(std::size_t behind) noexcept {
     std::size_t got = behind;
     while (got < sizeof work_.text) {
-      const long bytes = calls::call(SYS_read, from_, reinterpret_cast<long>(work_.text + got),
-                                     static_cast<long>(sizeof work_.text - got));
+      const long bytes =
+          system::fallible_call(SYS_read, from_, reinterpret_cast<long>(work_.text + got),
+                                static_cast<long>(sizeof work_.text - got));
       if (bytes == -EINTR) continue;
       if (bytes < 0) return bytes;
       if (bytes == 0) break;
@@ -195,7 +196,7 @@ class HeaderFields {
   explicit HeaderFields(int fd) noexcept : fd_(fd) {}
   template <class Field>
   void write(const Field& field, std::size_t offset) noexcept {
-    if (result_ == 0) result_ = calls::write_all_at(fd_, &field, sizeof field, offset);
+    if (result_ == 0) result_ = system::write_all_at(fd_, &field, sizeof field, offset);
   }
   bool written() const noexcept { return result_ == 0; }
 
@@ -226,7 +227,7 @@ bool complete_recording(int directory, const Completion& completion) noexcept {
     header.write(completion.reserve.used_bytes,
                  offsetof(session::Header, limit_reserve_used_bytes));
   }
-  calls::close(fd);
+  system::close(fd);
   return header.written();
 }
 
@@ -265,15 +266,15 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
 // An earlier file stays until the new one is complete.
 bool write_objects(int directory, std::string_view objects) noexcept {
   constexpr const char* kTemporary = ".objects.json.partial";
-  calls::unlink_at(directory, kTemporary, 0);
+  system::unlink_at(directory, kTemporary, 0);
   const int fd =
-      calls::open_at(directory, kTemporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+      system::open_at(directory, kTemporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (fd < 0) return false;
-  int result = calls::write_all(fd, objects.data(), objects.size());
-  if (result >= 0) result = calls::sync(fd);
-  calls::close(fd);
-  if (result >= 0) result = calls::rename_at(directory, kTemporary, text::kObjectsFile);
-  if (result < 0) calls::unlink_at(directory, kTemporary, 0);
+  int result = system::write_all(fd, objects.data(), objects.size());
+  if (result >= 0) result = system::sync(fd);
+  system::close(fd);
+  if (result >= 0) result = system::rename_at(directory, kTemporary, text::kObjectsFile);
+  if (result < 0) system::unlink_at(directory, kTemporary, 0);
   return result >= 0;
 }
 
@@ -335,24 +336,24 @@ Completion completion_of(const session::View& view, std::uint64_t failure, Outco
 
 bool complete(InHook hook, const char* path, const Completion& completion,
               Workspace& work) noexcept {
-  const int directory = calls::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const int directory = system::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (directory < 0) return false;
   const bool done = complete_recording(directory, completion) &&
                     complete_manifest(hook, directory, completion, work) &&
                     complete_metadata(hook, directory, completion, work);
-  calls::close(directory);
+  system::close(directory);
   return done;
 }
 
 bool complete_exception(InHook hook, const char* path, const text::ExceptionTexts& texts,
                         Workspace& work) noexcept {
-  const int directory = calls::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const int directory = system::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (directory < 0) return false;
   const bool has_objects = texts.objects.data() != nullptr;
   const bool objects = !has_objects || (write_objects(directory, texts.objects) &&
                                         complete_file_names(hook, directory, work));
   const bool has_texts = complete_exception_texts(hook, directory, texts, work);
-  calls::close(directory);
+  system::close(directory);
   return objects && has_texts;
 }
 

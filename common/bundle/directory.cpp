@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/calls/calls.h"
+#include "common/system/files.h"
 #include "common/text/text.h"
 
 namespace oomrec::bundle {
@@ -21,7 +21,7 @@ constexpr std::size_t kPart = sizeof(Workspace{}.json) / 4;
 
 bool exists(int directory, const char* name) noexcept {
   struct stat status;
-  return calls::stat_at(directory, name, status) == 0;
+  return system::stat_at(directory, name, status) == 0;
 }
 
 // NAME of ".NAME.partial" or ".NAME.deleted"; empty for other names.
@@ -40,12 +40,12 @@ std::string_view leftover_name(std::string_view name) noexcept {
 // No number is reused within the second, because retention never removes the newest bundle.
 unsigned last_number(int dump_directory, std::uint64_t created_ns, Workspace& work) noexcept {
   // A new descriptor: reading must not move the position of the caller's.
-  const int listing = calls::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
+  const int listing = system::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
   if (listing < 0) return 0;
   char buffer[24];
   const text::Text second = text::Text{buffer}.add('_').utc_name(created_ns).add('_');
   unsigned last = 0;
-  calls::for_each_entry(listing, work.json, kPart, [&](const char* entry) {
+  system::for_each_entry(listing, work.json, kPart, [&](const char* entry) {
     const std::string_view name = is_bundle_name(entry) ? entry : leftover_name(entry);
     const auto at = name.find(second.view());
     if (at == std::string_view::npos) return;
@@ -54,20 +54,20 @@ unsigned last_number(int dump_directory, std::uint64_t created_ns, Workspace& wo
       number = std::min(kMaxNumber, number * 10 + static_cast<unsigned>(digit - '0'));
     last = std::max(last, number);
   });
-  calls::close(listing);
+  system::close(listing);
   return last;
 }
 
 bool lock(int directory) noexcept {
-  return calls::call(SYS_flock, directory, LOCK_EX | LOCK_NB) == 0;
+  return system::fallible_call(SYS_flock, directory, LOCK_EX | LOCK_NB) == 0;
 }
 
 // Whether a directory can be locked, and its writer does not hold the lock.
 bool is_abandoned(int dump_directory, const char* name) noexcept {
-  const int directory = calls::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const int directory = system::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (directory < 0) return false;
   const bool locked = lock(directory);
-  calls::close(directory);
+  system::close(directory);
   return locked;
 }
 
@@ -75,10 +75,10 @@ bool is_abandoned(int dump_directory, const char* name) noexcept {
 
 int open_dump_directory(const char* path, Workspace& work) noexcept {
   constexpr int kFlags = O_RDONLY | O_DIRECTORY;
-  const int directory = calls::open_at(AT_FDCWD, path, kFlags);
+  const int directory = system::open_at(AT_FDCWD, path, kFlags);
   if (directory != -ENOENT) return directory;
-  const int made = calls::make_directories(path, work.temporary, sizeof work.temporary);
-  return made < 0 ? made : calls::open_at(AT_FDCWD, path, kFlags);
+  const int made = system::make_directories(path, work.temporary, sizeof work.temporary);
+  return made < 0 ? made : system::open_at(AT_FDCWD, path, kFlags);
 }
 
 // oom_BACKEND_YYYYmmdd_HHMMSS_NNN
@@ -107,49 +107,49 @@ int claim_name(int dump_directory, std::string_view backend, std::uint64_t creat
     text::Text temporary{work.temporary};
     temporary.add('.').add(name.view()).add(kPartial);
     if (exists(dump_directory, work.name)) continue;
-    const int made = calls::make_directory(dump_directory, work.temporary);
+    const int made = system::make_directory(dump_directory, work.temporary);
     if (made == -EEXIST) continue;
     if (made < 0) return made;
     // Its owner may have published it between our check and our claim.
     if (!exists(dump_directory, work.name)) {
       const int directory =
-          calls::open_at(dump_directory, work.temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+          system::open_at(dump_directory, work.temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
       if (directory < 0)
-        calls::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
+        system::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
       else
         lock(directory);
       return directory;
     }
-    calls::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
+    system::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
   }
   return -EEXIST;
 }
 
 void remove_directory(int dump_directory, const char* name, Workspace& work) noexcept {
-  const int directory = calls::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const int directory = system::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (directory >= 0) {
-    calls::for_each_entry(directory, work.json + 3 * kPart, kPart,
-                          [&](const char* file) { calls::unlink_at(directory, file, 0); });
-    calls::close(directory);
+    system::for_each_entry(directory, work.json + 3 * kPart, kPart,
+                           [&](const char* file) { system::unlink_at(directory, file, 0); });
+    system::close(directory);
   }
-  calls::unlink_at(dump_directory, name, AT_REMOVEDIR);
+  system::unlink_at(dump_directory, name, AT_REMOVEDIR);
 }
 
 void remove_leftovers(int dump_directory, std::uint64_t now_ns, Workspace& work) noexcept {
   // A new descriptor: reading must not move the position of the caller's.
-  const int listing = calls::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
+  const int listing = system::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
   if (listing < 0) return;
   const auto now_s = static_cast<std::int64_t>(now_ns / 1'000'000'000U);
-  calls::for_each_entry(listing, work.json, kPart, [&](const char* name) {
+  system::for_each_entry(listing, work.json, kPart, [&](const char* name) {
     struct stat status;
-    if (leftover_name(name).empty() || calls::stat_at(dump_directory, name, status) != 0) return;
+    if (leftover_name(name).empty() || system::stat_at(dump_directory, name, status) != 0) return;
     const std::int64_t age_s = now_s - status.st_mtim.tv_sec;
     if (age_s > static_cast<std::int64_t>(kStaleSeconds) ||
         (age_s > static_cast<std::int64_t>(kAbandonedSeconds) &&
          is_abandoned(dump_directory, name)))
       remove_directory(dump_directory, name, work);
   });
-  calls::close(listing);
+  system::close(listing);
 }
 
 }  // namespace oomrec::bundle

@@ -13,11 +13,11 @@
 #include "common/bundle/environment_variables.h"
 #include "common/bundle/files.h"
 #include "common/bundle/heap_areas.h"
-#include "common/calls/calls.h"
 #include "common/limits/cgroup.h"
 #include "common/machine/page.h"
 #include "common/session/secrets.h"
 #include "common/system/files.h"
+#include "common/system/text.h"
 #include "common/text/device_text.h"
 #include "common/text/text.h"
 
@@ -93,7 +93,7 @@ class Environment {
 
 // A file's text, in Workspace::text until the next read; empty when it cannot be read.
 std::string_view Environment::read(const char* path) noexcept {
-  const long bytes = calls::read_file(AT_FDCWD, path, job_.work.text, sizeof job_.work.text);
+  const long bytes = system::read_file_at(AT_FDCWD, path, job_.work.text, sizeof job_.work.text);
   return {job_.work.text, bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
 }
 
@@ -103,13 +103,11 @@ std::string_view Environment::read_process(std::string_view file) noexcept {
   return read(path.c_str());
 }
 
-// The pid may have been reused: start times must agree (field 22, after the name in parentheses).
+// The pid may have been reused: start times must agree.
 bool Environment::is_same_process() noexcept {
-  std::string_view stat = read_process("stat");
-  stat.remove_prefix(std::min(stat.rfind(')') + 1, stat.size()));
-  for (int field = 3; field < 22; ++field) next_word(stat);
   std::uint64_t ticks = 0;
-  return parse_number(next_word(stat), ticks) && ticks == header_.start_ticks;
+  return parse_number(system::stat_field(read_process("stat"), 22), ticks) &&
+         ticks == header_.start_ticks;
 }
 
 void Environment::write_command() noexcept {
@@ -127,7 +125,7 @@ void Environment::write_command() noexcept {
 
 void Environment::write_kernel() noexcept {
   json_.key("kernel").begin_object(text::JsonLayout::one_line);
-  const bool known = calls::call(SYS_uname, reinterpret_cast<long>(&kernel_)) == 0;
+  const bool known = system::fallible_call(SYS_uname, reinterpret_cast<long>(&kernel_)) == 0;
   json_.key("release").string_or_null(known ? kernel_.release : "");
   json_.key("version").string_or_null(known ? kernel_.version : "");
   json_.key("machine").string_or_null(known ? kernel_.machine : "");

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/calls/calls.h"
 #include "common/machine/page.h"
 #include "common/system/files.h"
 #include "common/text/text.h"
@@ -19,7 +18,7 @@ int open_process_file(int pid, const char* name) noexcept {
   char path[320];
   text::Text text{path};
   text.add(system::g_roots.proc).add('/').signed_number(pid).add('/').add(name);
-  return calls::open_at(AT_FDCWD, text.c_str(), O_RDONLY);
+  return system::open_at(AT_FDCWD, text.c_str(), O_RDONLY);
 }
 
 // "55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0        [heap]"
@@ -65,13 +64,14 @@ HeapAreas::HeapAreas(int pid, std::span<char> buffer) noexcept
       pagemap_(open_process_file(pid, "pagemap")) {}
 
 HeapAreas::~HeapAreas() {
-  if (maps_ >= 0) calls::close(maps_);
-  if (pagemap_ >= 0) calls::close(pagemap_);
+  if (maps_ >= 0) system::close(maps_);
+  if (pagemap_ >= 0) system::close(pagemap_);
 }
 
 bool HeapAreas::next_line(std::string_view& line) noexcept {
   return lines_.next(line, [&](char* to, std::size_t bytes) noexcept {
-    return calls::call(SYS_read, maps_, reinterpret_cast<long>(to), static_cast<long>(bytes));
+    return system::fallible_call(SYS_read, maps_, reinterpret_cast<long>(to),
+                                 static_cast<long>(bytes));
   });
 }
 
@@ -83,7 +83,7 @@ std::uint64_t HeapAreas::resident_bytes(const HeapArea& area) noexcept {
   std::uint64_t pages = 0;
   for (std::uint64_t at = area.start / page_bytes; at < end;) {
     const std::uint64_t left = (end - at) * sizeof(std::uint64_t);
-    const long got = calls::call(
+    const long got = system::fallible_call(
         SYS_pread64, pagemap_, reinterpret_cast<long>(pages_.data()),
         static_cast<long>(std::min<std::uint64_t>(left, pages_.size() & ~std::size_t{7})),
         static_cast<long>(at * sizeof(std::uint64_t)));

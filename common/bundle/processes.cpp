@@ -10,13 +10,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/bundle/cgroup_processes.h"
 #include "common/bundle/directory.h"
 #include "common/bundle/files.h"
-#include "common/bundle/manifest_keys.h"
+#include "common/bundle/manifest.h"
 #include "common/bundle/process_group.h"
 #include "common/bundle/session_summary.h"
-#include "common/calls/calls.h"
 #include "common/session/directories.h"
 #include "common/system/files.h"
 #include "common/text/text.h"
@@ -47,9 +45,9 @@ class Directory {
  public:
   Directory(int parent, const char* path) noexcept
       : fd_(path == nullptr ? -1
-                            : calls::open_at(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)) {}
+                            : system::open_at(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)) {}
   ~Directory() {
-    if (fd_ >= 0) calls::close(fd_);
+    if (fd_ >= 0) system::close(fd_);
   }
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
@@ -174,13 +172,13 @@ void Processes::find() noexcept {
   char* const listing = job_.work.json;
   constexpr std::size_t kListingBytes = sizeof job_.work.json;
   if (sessions_.is_open())
-    calls::for_each_entry(sessions_.fd(), listing, kListingBytes,
-                          [this](const char* file) { add_session(file); });
+    system::for_each_entry(sessions_.fd(), listing, kListingBytes,
+                           [this](const char* file) { add_session(file); });
   scanned_ = 0;
   // A new descriptor: reading must not move the position of the caller's.
   if (const Directory bundles{job_.dump_directory, "."}; bundles.is_open())
-    calls::for_each_entry(bundles.fd(), listing, kListingBytes,
-                          [this](const char* name) { add_bundle(name); });
+    system::for_each_entry(bundles.fd(), listing, kListingBytes,
+                           [this](const char* name) { add_bundle(name); });
   text::Text{all_[0].bundle}.add(job_.work.name);
 
   const auto found = all_.first(count_);
@@ -244,7 +242,7 @@ std::string_view Processes::outcome_of(const Header& header, bool alive) noexcep
 std::string_view Processes::outcome_in(const Directory& bundle, bool alive) noexcept {
   if (alive) return outcome_text(OutcomeKind::running, 0, outcome_);
   const long bytes =
-      calls::read_file(bundle.fd(), "metadata.json", memory_.metadata, sizeof memory_.metadata);
+      system::read_file_at(bundle.fd(), "metadata.json", memory_.metadata, sizeof memory_.metadata);
   const std::string_view word = manifest_value(
       {memory_.metadata, bytes > 0 ? static_cast<std::size_t>(bytes) : 0}, "outcome");
   if (word.empty() || word == name_of(OutcomeKind::running))

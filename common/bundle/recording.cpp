@@ -11,9 +11,8 @@
 #include <iterator>
 
 #include "common/bundle/files.h"
-#include "common/bundle/holder_selection.h"
-#include "common/bundle/node_selection.h"
-#include "common/calls/calls.h"
+#include "common/bundle/selection.h"
+#include "common/system/files.h"
 
 namespace oomrec::bundle {
 namespace {
@@ -245,11 +244,11 @@ void Recording::put(std::uint64_t offset, const void* data, std::uint64_t bytes)
   const auto* const from = static_cast<const char*>(data);
   for (std::uint64_t done = 0; error_ == 0 && done < bytes;) {
     const std::uint64_t piece = job_.drop_page_cache ? std::min(bytes - done, kFlushBytes) : bytes;
-    error_ = calls::write_all_at(fd_, from + done, piece, offset + done);
+    error_ = system::write_all_at(fd_, from + done, piece, offset + done);
     done += piece;
     unflushed_ += piece;
     if (job_.drop_page_cache && unflushed_ >= kFlushBytes) {
-      calls::drop_cache(fd_);
+      system::drop_cache(fd_);
       unflushed_ = 0;
     }
   }
@@ -409,7 +408,7 @@ int Recording::write(int fd) noexcept {
   put(0, memory_.header, sizeof memory_.header);
   const char end = 0;
   if (error_ == 0 && header_.file_bytes > end_)
-    error_ = calls::write_all_at(fd_, &end, 1, header_.file_bytes - 1);
+    error_ = system::write_all_at(fd_, &end, 1, header_.file_bytes - 1);
   return error_;
 }
 
@@ -445,7 +444,7 @@ bool write_recording(InHook, Job& job) noexcept {
   const int fd = create_file(job, "recording.oomrec");
   if (fd < 0) return false;
   job.error = -recording.write(fd);
-  calls::close(fd);
+  system::close(fd);
   if (job.error != 0) return false;
   job.bytes += recording.bytes();
   return true;

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "common/bundle/directory.h"
-#include "common/bundle/manifest_keys.h"
-#include "common/calls/calls.h"
+#include "common/bundle/manifest.h"
+#include "common/system/files.h"
 #include "common/text/text.h"
 #include "common/verdict/kinds.h"
 
@@ -65,9 +65,9 @@ unsigned retention_rank(const StoredBundle& bundle,
 bool measure(int directory, char* buffer, std::uint64_t& bytes) noexcept {
   bool ours = true;
   bytes = 0;
-  calls::for_each_entry(directory, buffer, kPart, [&](const char* name) {
+  system::for_each_entry(directory, buffer, kPart, [&](const char* name) {
     struct stat status;
-    if (calls::stat_at(directory, name, status) != 0) return;
+    if (system::stat_at(directory, name, status) != 0) return;
     ours = ours && !S_ISDIR(status.st_mode);
     bytes += static_cast<std::uint64_t>(status.st_size);
   });
@@ -76,14 +76,14 @@ bool measure(int directory, char* buffer, std::uint64_t& bytes) noexcept {
 
 bool describe(int dump_directory, const char* name, uid_t owner, Workspace& work,
               StoredBundle& out) noexcept {
-  const int directory = calls::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const int directory = system::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (directory < 0) return false;
   char* const buffer = work.json + kPart;
-  const long read = calls::read_file(directory, "manifest.json", buffer, kPart);
+  const long read = system::read_file_at(directory, "manifest.json", buffer, kPart);
   const std::string_view manifest{buffer, read > 0 ? static_cast<std::size_t>(read) : 0};
   struct stat status;
   bool ours = !manifest_value(manifest, "oomrec_version").empty() &&
-              calls::stat_at(directory, ".", status) == 0 && status.st_uid == owner;
+              system::stat_at(directory, ".", status) == 0 && status.st_uid == owner;
   out = {};
   if (ours) {
     out.episode = episode_bundle(name, manifest);
@@ -95,7 +95,7 @@ bool describe(int dump_directory, const char* name, uid_t owner, Workspace& work
     text::Text{out.name}.add(text);
     ours = text.size() < sizeof out.name && measure(directory, work.json + 2 * kPart, out.bytes);
   }
-  calls::close(directory);
+  system::close(directory);
   return ours;
 }
 
@@ -107,13 +107,14 @@ int open_shipped(int dump_directory, const struct stat& just_written) noexcept {
   constexpr off_t kMostBytes = 1 << 20;
   constexpr time_t kWeek = time_t{7} * 24 * 3600;
   struct stat status;
-  if (calls::stat_at(dump_directory, kShippedFile, status) != 0 || !S_ISREG(status.st_mode) ||
+  if (system::stat_at(dump_directory, kShippedFile, status) != 0 || !S_ISREG(status.st_mode) ||
       status.st_uid != just_written.st_uid ||
       status.st_mtim.tv_sec + kWeek < just_written.st_mtim.tv_sec)
     return -1;
-  const int list = calls::open_at(dump_directory, kShippedFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  const int list =
+      system::open_at(dump_directory, kShippedFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (list >= 0 && status.st_size > kMostBytes)
-    calls::call(SYS_lseek, list, status.st_size - kMostBytes, SEEK_SET);
+    system::fallible_call(SYS_lseek, list, status.st_size - kMostBytes, SEEK_SET);
   return list;
 }
 
@@ -126,8 +127,9 @@ void find_unshipped(int dump_directory, const struct stat& just_written,
   constexpr std::string_view kEnd = " shipped";
   char line[sizeof StoredBundle{}.name + kEnd.size()];
   std::size_t length = 0;  // longer lines say something else
-  for (long bytes = 0; (bytes = calls::call(SYS_read, list, reinterpret_cast<long>(buffer),
-                                            static_cast<long>(kPart))) > 0;) {
+  for (long bytes = 0;
+       (bytes = system::fallible_call(SYS_read, list, reinterpret_cast<long>(buffer),
+                                      static_cast<long>(kPart))) > 0;) {
     for (const char c : std::string_view{buffer, static_cast<std::size_t>(bytes)}) {
       if (c != '\n') {
         if (length < sizeof line) line[length] = c;
@@ -142,7 +144,7 @@ void find_unshipped(int dump_directory, const struct stat& just_written,
       length = 0;
     }
   }
-  calls::close(list);
+  system::close(list);
 }
 
 // The episodes of these bundles; `buffer` is for grouping, and bounds how many it considers.
@@ -158,10 +160,10 @@ void group(std::span<StoredBundle> bundles, std::span<std::uint64_t> buffer) noe
 // the same bundles.
 bool is_done_by_another(int listing) noexcept {
   struct stat status;
-  if (calls::stat_at(listing, ".", status) != 0 || (status.st_mode & (S_IRGRP | S_IROTH)) != 0)
+  if (system::stat_at(listing, ".", status) != 0 || (status.st_mode & (S_IRGRP | S_IROTH)) != 0)
     return false;
   // Some network file systems cannot lock directories: go on without the lock.
-  return calls::call(SYS_flock, listing, LOCK_EX | LOCK_NB) == -EWOULDBLOCK;
+  return system::fallible_call(SYS_flock, listing, LOCK_EX | LOCK_NB) == -EWOULDBLOCK;
 }
 
 // Renames first: a half-removed bundle then has a hidden name, under which remove_leftovers() finds
@@ -169,7 +171,7 @@ bool is_done_by_another(int listing) noexcept {
 void remove_bundle(int dump_directory, const char* name, Workspace& work) noexcept {
   char hidden[64];
   text::Text{hidden}.add('.').add(name).add(".deleted");
-  if (calls::rename_at(dump_directory, name, hidden) == 0)
+  if (system::rename_at(dump_directory, name, hidden) == 0)
     remove_directory(dump_directory, hidden, work);
 }
 
@@ -220,16 +222,16 @@ void select_removals(std::span<StoredBundle> bundles, const Bounds& bounds) noex
 void enforce_bounds(int dump_directory, const char* written, const Bounds& bounds,
                     Workspace& work) noexcept {
   if (bounds.bundles == 0 && bounds.bytes == 0) return;
-  const int listing = calls::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
+  const int listing = system::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
   if (listing < 0) return;
   struct stat just_written;
-  if (!is_done_by_another(listing) && calls::stat_at(dump_directory, written, just_written) == 0) {
+  if (!is_done_by_another(listing) && system::stat_at(dump_directory, written, just_written) == 0) {
     static_assert(alignof(StoredBundle) <= 8);
     const std::span<StoredBundle> all{reinterpret_cast<StoredBundle*>(work.text),
                                       std::size(work.text) / sizeof(StoredBundle)};
     static_assert(std::size(Workspace{}.text) / sizeof(StoredBundle) > kMostSpooled + 100);
     std::size_t found = 0;
-    calls::for_each_entry(listing, work.json, kPart, [&](const char* name) {
+    system::for_each_entry(listing, work.json, kPart, [&](const char* name) {
       if (found == all.size() || !is_bundle_name(name)) return;
       if (!describe(dump_directory, name, just_written.st_uid, work, all[found])) return;
       all[found].just_written = std::strcmp(name, written) == 0;
@@ -241,7 +243,7 @@ void enforce_bounds(int dump_directory, const char* written, const Bounds& bound
     for (const StoredBundle& bundle : all.first(found))
       if (bundle.is_removed) remove_bundle(dump_directory, bundle.name, work);
   }
-  calls::close(listing);
+  system::close(listing);
 }
 
 }  // namespace oomrec::bundle

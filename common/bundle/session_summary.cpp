@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/calls/calls.h"
 #include "common/session/chunks.h"
 #include "common/session/view.h"
 #include "common/system/files.h"
@@ -23,28 +22,29 @@ constexpr std::uint32_t kMaxPathBytes = 4096;
 }  // namespace
 
 SessionSummary::SessionSummary(int directory, const char* name, char* buffer) noexcept
-    : fd_(calls::open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)) {
+    : fd_(system::open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)) {
   if (fd_ < 0 || !is_ours() || !read(0, buffer, session::kHeaderBytes)) return;
   const session::View view{session::Bytes::contiguous(buffer, session::kHeaderBytes)};
   if (view.problem() == session::Problem::none) header_ = &view.header();
 }
 
 SessionSummary::~SessionSummary() {
-  if (fd_ >= 0) calls::close(fd_);
+  if (fd_ >= 0) system::close(fd_);
 }
 
 bool SessionSummary::is_ours() const noexcept {
   struct stat status;
-  return calls::call(SYS_fstat, fd_, reinterpret_cast<long>(&status)) == 0 &&
-         S_ISREG(status.st_mode) && status.st_uid == static_cast<uid_t>(calls::call(SYS_geteuid));
+  return system::fallible_call(SYS_fstat, fd_, reinterpret_cast<long>(&status)) == 0 &&
+         S_ISREG(status.st_mode) &&
+         status.st_uid == static_cast<uid_t>(system::fallible_call(SYS_geteuid));
 }
 
 // Reads all bytes, or returns false.
 bool SessionSummary::read(std::uint64_t offset, void* to, std::size_t bytes) const noexcept {
   long got = 0;
   do {
-    got = calls::call(SYS_pread64, fd_, reinterpret_cast<long>(to), static_cast<long>(bytes),
-                      static_cast<long>(offset));
+    got = system::fallible_call(SYS_pread64, fd_, reinterpret_cast<long>(to),
+                                static_cast<long>(bytes), static_cast<long>(offset));
   } while (got == -EINTR);
   return got == static_cast<long>(bytes);
 }

@@ -8,8 +8,8 @@
 
 #include "common/bundle/files.h"
 #include "common/bundle/largest.h"
-#include "common/calls/calls.h"
 #include "common/names/perf_map.h"
+#include "common/system/files.h"
 
 namespace oomrec::bundle {
 namespace {
@@ -101,7 +101,7 @@ void write_exported_names(InHook hook, Job& job, text::JsonWriter& json,
   if (job.cause.exported_name == nullptr) return;
   FrameSet frames{job.work.sort, FrameSet::Of::modules};
   frames.add_important(job, largest);
-  const std::uint64_t deadline = calls::monotonic_ns() + kTimeNs;
+  const std::uint64_t deadline = system::monotonic_ns() + kTimeNs;
   session::Module module{};
   char* const name = job.work.line;
   for (const std::uint64_t frame : frames.sorted()) {
@@ -109,7 +109,7 @@ void write_exported_names(InHook hook, Job& job, text::JsonWriter& json,
     const std::string_view found =
         text::exported_name(hook, job.cause.exported_name, module, frame, {name, 512});
     if (!found.empty()) write_symbol(json, job.view, &module, frame, {found, {}, 0, false});
-    if (calls::monotonic_ns() > deadline) break;
+    if (system::monotonic_ns() > deadline) break;
   }
 }
 

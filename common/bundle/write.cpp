@@ -4,8 +4,8 @@
 #include "common/bundle/directory.h"
 #include "common/bundle/files.h"
 #include "common/bundle/retention.h"
-#include "common/calls/calls.h"
 #include "common/limits/health.h"
+#include "common/system/files.h"
 #include "common/text/device_text.h"
 #include "common/text/text.h"
 
@@ -35,8 +35,8 @@ bool write_objects_of(Job& job) noexcept {
   const std::string_view objects = job.cause.texts->objects;
   const int fd = create_file(job, text::kObjectsFile);
   if (fd < 0) return false;
-  const int result = calls::write_all(fd, objects.data(), objects.size());
-  calls::close(fd);
+  const int result = system::write_all(fd, objects.data(), objects.size());
+  system::close(fd);
   if (result < 0 && job.error == 0) job.error = -result;
   job.bytes += objects.size();
   return result >= 0;
@@ -50,10 +50,10 @@ bool write_files(InHook hook, Job& job) noexcept {
 }
 
 int sync_file(int directory, const char* name) noexcept {
-  const int fd = calls::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
+  const int fd = system::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
   if (fd < 0) return fd;
-  const int result = calls::sync(fd);
-  calls::close(fd);
+  const int result = system::sync(fd);
+  system::close(fd);
   return result;
 }
 
@@ -63,7 +63,7 @@ int sync_files(const Job& job) noexcept {
   const int result = objects_file_of(job) == ObjectsFile::present
                          ? sync_file(job.directory, text::kObjectsFile)
                          : 0;
-  return result < 0 ? result : calls::sync(job.directory);
+  return result < 0 ? result : system::sync(job.directory);
 }
 
 // Renames the temporary directory to the bundle: 0 or minus an errno.
@@ -71,9 +71,9 @@ int publish(int dump_directory, Job& job, std::uint64_t began_ns) noexcept {
   int result = sync_files(job);
   if (result < 0) return result;
   // After this long, other writers may consider us dead and remove our files.
-  if (calls::monotonic_ns() - began_ns > kStaleSeconds / 2 * 1'000'000'000U) return -ETIMEDOUT;
-  result = calls::rename_at(dump_directory, job.work.temporary, job.work.name);
-  if (result == 0) calls::sync(dump_directory);
+  if (system::monotonic_ns() - began_ns > kStaleSeconds / 2 * 1'000'000'000U) return -ETIMEDOUT;
+  result = system::rename_at(dump_directory, job.work.temporary, job.work.name);
+  if (result == 0) system::sync(dump_directory);
   return result;
 }
 
@@ -88,7 +88,7 @@ Cause with_simulated_trigger(Cause cause, const session::View& view) noexcept {
 
 int create_file(Job& job, const char* name) noexcept {
   const int fd =
-      calls::open_at(job.directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+      system::open_at(job.directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (fd < 0 && job.error == 0) job.error = -fd;
   return fd < 0 ? -1 : fd;
 }
@@ -99,13 +99,13 @@ JsonFile::JsonFile(InHook hook, Job& job, const char* name) noexcept
       json_(hook, fd_, job.work.json, sizeof job.work.json) {}
 
 JsonFile::~JsonFile() {
-  if (fd_ >= 0) calls::close(fd_);
+  if (fd_ >= 0) system::close(fd_);
 }
 
 bool JsonFile::done() noexcept {
   if (fd_ < 0) return false;
   if (json_.finish()) {
-    if (job_.drop_page_cache) calls::drop_cache(fd_);
+    if (job_.drop_page_cache) system::drop_cache(fd_);
     job_.bytes += json_.bytes();
     return true;
   }
@@ -148,9 +148,9 @@ Result write(InHook hook, const session::View& view, const Cause& given,
              const Destination& destination, Workspace& work, int& error,
              const Progress& progress) noexcept {
   const Cause cause = with_simulated_trigger(given, view);
-  const std::uint64_t began_ns = calls::monotonic_ns();
+  const std::uint64_t began_ns = system::monotonic_ns();
   Job job{view, cause, work, destination.max_total_bytes,
-          cause.realtime_ns != 0 ? cause.realtime_ns : calls::realtime_ns()};
+          cause.realtime_ns != 0 ? cause.realtime_ns : system::realtime_ns()};
   constexpr unsigned kNearPercent = 80;
   job.drop_page_cache =
       limit::usage_of_killing_limit(view.header().health).percent() >= kNearPercent;
@@ -172,7 +172,7 @@ Result write(InHook hook, const session::View& view, const Cause& given,
     return result_of(error);
   }
   job.dump_directory = dump_directory;
-  remove_leftovers(dump_directory, calls::realtime_ns(), work);
+  remove_leftovers(dump_directory, system::realtime_ns(), work);
   job.directory = claim_name(dump_directory, backend_of(job), job.created_ns, work);
   if (job.directory < 0) {
     error = -job.directory;
@@ -184,7 +184,7 @@ Result write(InHook hook, const session::View& view, const Cause& given,
       if (progress.data_written != nullptr) progress.data_written(hook, progress.argument);
       error = -publish(dump_directory, job, began_ns);
     }
-    calls::close(job.directory);
+    system::close(job.directory);
     if (error != 0) remove_directory(dump_directory, work.temporary, work);
   }
   if (error == 0) {
@@ -193,7 +193,7 @@ Result write(InHook hook, const session::View& view, const Cause& given,
   } else {
     work.path[0] = '\0';
   }
-  calls::close(dump_directory);
+  system::close(dump_directory);
   return error == 0 ? Result::written : result_of(error);
 }
 

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "common/limits/cgroup.h"
-#include "common/limits/privileges.h"
 #include "common/machine/page.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
@@ -136,6 +135,26 @@ void read_mapping_limits(InHook, CountedLimits& out) noexcept {
   read_committed_memory(out);
   out.mappings = count_mappings();
   out.max_mappings = number_in_file("/sys/vm/max_map_count", kUnlimited);
+}
+
+std::uint64_t effective_capabilities(std::string_view status) noexcept {
+  std::uint64_t value = 0;
+  for (const char c : system::field(status, "CapEff:")) {
+    if (c >= '0' && c <= '9') value = value << 4 | static_cast<std::uint64_t>(c - '0');
+    if (c >= 'a' && c <= 'f') value = value << 4 | static_cast<std::uint64_t>(c - 'a' + 10);
+  }
+  return value;
+}
+
+// It has a buffer, so it may not be inlined: a hook uses little stack.
+[[gnu::noinline]] bool is_in_initial_namespace() noexcept {
+  char path[320], text[64];
+  system::Text(path) << system::g_roots.proc << "/self/uid_map";
+  if (system::read_file(path, text, sizeof(text)) <= 0) return true;
+  std::string_view rest = text;
+  const std::uint64_t inside = system::number_in(rest, &rest);
+  const std::uint64_t outside = system::number_in(rest, &rest);
+  return inside == 0 && outside == 0 && system::number_in(rest) == 0xffff'ffff;
 }
 
 }  // namespace oomrec::limit

@@ -5,6 +5,9 @@
 // mappings). Paths start at system::g_roots.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 #include "common/session/layout.h"
 #include "common/system/hook_scope.h"
 
@@ -15,5 +18,14 @@ void read_task_limits(InHook, session::CountedLimits&) noexcept;
 
 // Possible reasons of ENOMEM: strict overcommit accounting, vm.max_map_count.
 void read_mapping_limits(InHook, session::CountedLimits&) noexcept;
+
+// --- Privileges that exempt a process from a limit
+
+// The effective capabilities in the text of /proc/self/status.
+std::uint64_t effective_capabilities(std::string_view status) noexcept;
+
+// Whether this is the machine's initial user namespace: in another one root has no privileges over
+// the machine.
+bool is_in_initial_namespace() noexcept;
 
 }  // namespace oomrec::limit

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "common/limits/cgroup.h"
-#include "common/limits/privileges.h"
+#include "common/limits/counted_limits.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
 #include "common/system/text.h"

@@ -17,27 +17,16 @@ constexpr std::size_t kPathBytes = kCgroupPathBytes + 32;
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::uint64_t kTickNs = kSecondNs / 100;  // USER_HZ
 
-// The part of `stat` after the name, which may contain any characters: field 3 and on.
-std::string_view fields_of(std::string_view text) noexcept {
-  const std::size_t name_end = text.rfind(") ");
-  return name_end == text.npos ? std::string_view{} : text.substr(name_end + 2);
-}
-
-bool has_fields(std::string_view text) noexcept { return !fields_of(text).empty(); }
+bool has_fields(std::string_view stat) noexcept { return !system::stat_field(stat, 3).empty(); }
 
 // Field 11 is the number of minor faults of ended children, field 12 that of major faults, field 42
 // the time spent waiting for block I/O.
 [[gnu::noinline]] void read_process(int process, StallCounters& out) noexcept {
   char text[512];
   if (read_process_file(process, "/stat", text, sizeof text, has_fields) <= 0) return;
-  std::string_view rest = fields_of(text);
-  for (int field = 3; !rest.empty(); ++field) {
-    if (field == 11) out.children_faults = system::number_in(rest);
-    if (field == 12) out.major_faults = system::number_in(rest);
-    if (field == 42) out.blocked_ns = system::number_in(rest) * kTickNs;
-    const std::size_t blank = rest.find(' ');
-    rest.remove_prefix(blank == rest.npos ? rest.size() : blank + 1);
-  }
+  out.children_faults = system::number_in(system::stat_field(text, 11));
+  out.major_faults = system::number_in(system::stat_field(text, 12));
+  out.blocked_ns = system::number_in(system::stat_field(text, 42)) * kTickNs;
 }
 
 // Refaults are in the first half of both versions' memory.stat. Kernels before 5.9 have one line

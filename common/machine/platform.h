@@ -1,4 +1,5 @@
-// What the system calls this machine: in ELF files, in paths, and in messages.
+// What the system calls this machine: in ELF files, in paths, and in messages. System calls and
+// limits of addresses that are not the same on all machines.
 #pragma once
 
 #if defined(__x86_64__)

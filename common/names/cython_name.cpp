@@ -1,10 +1,8 @@
 // Cython's Symtab.py: a prefix for the kind of function, the scopes with their lengths, for some
 // kinds a counter, and the name. A counter may look like the length of a scope.
-#include "common/names/cython_name.h"
+#include "common/names/names.h"
 
 #include <algorithm>
-
-#include "common/names/digits.h"
 
 namespace oomrec::names {
 namespace {

@@ -1,8 +1,7 @@
 #include <algorithm>
 
-#include "common/names/digits.h"
-#include "common/names/rust_name.h"
-#include "common/text/utf8.h"
+#include "common/names/names.h"
+#include "common/text/text.h"
 
 namespace oomrec::names {
 namespace {

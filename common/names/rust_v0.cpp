@@ -1,9 +1,8 @@
 // RFC 2603, "Rust symbol name mangling v0". The functions of Reader are the rules of its grammar.
 #include <algorithm>
 
-#include "common/names/digits.h"
-#include "common/names/rust_name.h"
-#include "common/text/utf8.h"
+#include "common/names/names.h"
+#include "common/text/text.h"
 
 namespace oomrec::names {
 namespace {

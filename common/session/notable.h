@@ -1,4 +1,4 @@
-// Which processes are of interest after their end.
+// What readers ask about a process that has ended.
 #pragma once
 
 #include "common/session/types.h"
@@ -8,5 +8,12 @@ namespace oomrec::session {
 // A process that held less leaves no bundle, unless something else calls for one. The shells that
 // start a program are recorded, too.
 inline constexpr u64 kNotableBytes = u64{16} << 20;
+
+// EndLevels::flags: what is known of why a recorded parent sent the signal that ended its child, if
+// it was not for memory. Neither flag: older recordings, or a known reason.
+inline constexpr u32 kSenderReasonUnknown = 1;
+// Likewise; but the parent had ended another child from the same line and at the same size, and
+// this one was growing.
+inline constexpr u32 kSenderPerhapsForMemory = 2;
 
 }  // namespace oomrec::session

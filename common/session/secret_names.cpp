@@ -1,4 +1,4 @@
-#include "common/session/secret_names.h"
+#include "common/session/secrets.h"
 
 #include <algorithm>
 #include <cstddef>

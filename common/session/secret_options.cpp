@@ -1,4 +1,4 @@
-#include "common/session/secret_options.h"
+#include "common/session/secrets.h"
 
 #include <iterator>
 

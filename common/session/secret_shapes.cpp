@@ -1,8 +1,6 @@
-#include "common/session/secret_shapes.h"
+#include "common/session/secrets.h"
 
 #include <algorithm>
-
-#include "common/session/secret_names.h"
 
 namespace oomrec::session {
 namespace {

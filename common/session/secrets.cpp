@@ -4,10 +4,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "common/session/secret_names.h"
-#include "common/session/secret_options.h"
-#include "common/session/secret_shapes.h"
-
 namespace oomrec::session {
 
 namespace {

@@ -15,19 +15,36 @@ constinit Roots g_roots;
 
 namespace {
 
-long until_done(long number, int descriptor, std::byte* data, std::size_t bytes,
-                std::uint64_t* offset) noexcept {
+long address_of(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
+
+// The loop shared by read and pread64: `one` reads part of what is left.
+template <class One>
+long read_until_done(void* data, std::size_t bytes, One&& one) noexcept {
+  char* const begin = static_cast<char*>(data);
   std::size_t done = 0;
   while (done < bytes) {
-    const long result = offset == nullptr
-                            ? call(number, descriptor, data + done, bytes - done)
-                            : call(number, descriptor, data + done, bytes - done, *offset + done);
+    const long result = one(begin + done, bytes - done);
     if (result == -EINTR) continue;
     if (result < 0) return result;
     if (result == 0) break;
     done += static_cast<std::size_t>(result);
   }
   return static_cast<long>(done);
+}
+
+// The loop shared by write and pwrite64: `one` writes part of what is left.
+template <class One>
+int write_until_done(const void* data, std::size_t bytes, One&& one) noexcept {
+  const char* at = static_cast<const char*>(data);
+  while (bytes != 0) {
+    const long written = one(at, bytes);
+    if (written == -EINTR) continue;
+    if (written < 0) return static_cast<int>(written);
+    if (written == 0) return -ENOSPC;
+    at += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
+  return 0;
 }
 
 int read_by_call(int clock, timespec* now) {
@@ -44,17 +61,107 @@ std::uint64_t clock_ns(clockid_t clock) noexcept {
 
 }  // namespace
 
-File File::open_at(int directory, const char* path, int flags, unsigned mode) noexcept {
-  long descriptor;
-  do {
-    descriptor = call(SYS_openat, directory, path, flags | O_CLOEXEC, mode);
-  } while (descriptor == -EINTR);
-  if (descriptor >= 0 && descriptor <= 2) {
-    const long higher = duplicated(call(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, 3));
-    call(SYS_close, descriptor);
-    descriptor = higher;
+#ifdef OOMREC_FAIL_INJECTION
+constinit Injection g_injection;
+
+long fallible_call(long number, long a, long b, long c, long d, long e, long f) noexcept {
+  Injection& plan = g_injection;
+  // A failed close has closed the descriptor anyway, and an exit cannot fail.
+  const bool counts = plan.only < 0 ? number != SYS_close : number == plan.only;
+  if (plan.fail_at != 0 && counts) {
+    ++plan.calls;
+    if (plan.calls == plan.fail_at || (plan.from_then_on && plan.calls > plan.fail_at)) {
+      ++plan.failed;
+      if (plan.hang_seconds == 0) return -plan.error;
+      const timespec time{plan.hang_seconds, 0};
+      call(SYS_nanosleep, &time, nullptr);
+    }
   }
-  return File{static_cast<int>(descriptor)};
+  return call(number, a, b, c, d, e, f);
+}
+#else
+long fallible_call(long number, long a, long b, long c, long d, long e, long f) noexcept {
+  return call(number, a, b, c, d, e, f);
+}
+#endif
+
+int open_at(int directory, const char* path, int flags, unsigned mode) noexcept {
+  long fd;
+  do {
+    fd = fallible_call(SYS_openat, directory, address_of(path), flags | O_CLOEXEC, mode);
+  } while (fd == -EINTR);
+  if (fd < 0 || fd > 2) return static_cast<int>(fd);
+  const long higher = duplicated(fallible_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3));
+  close(static_cast<int>(fd));
+  return static_cast<int>(higher);
+}
+
+void close(int fd) noexcept { fallible_call(SYS_close, fd); }
+
+int write_all(int fd, const void* data, std::size_t bytes) noexcept {
+  return write_until_done(data, bytes, [fd](const char* at, std::size_t left) {
+    return fallible_call(SYS_write, fd, address_of(at), static_cast<long>(left));
+  });
+}
+
+int write_all_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset) noexcept {
+  const char* const begin = static_cast<const char*>(data);
+  return write_until_done(data, bytes, [&](const char* at, std::size_t left) {
+    return fallible_call(SYS_pwrite64, fd, address_of(at), static_cast<long>(left),
+                         static_cast<long>(offset) + (at - begin));
+  });
+}
+
+long read_file_at(int directory, const char* path, char* buffer, std::size_t capacity) noexcept {
+  const File file = File::open_at(directory, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  return file.is_open() ? file.read(buffer, capacity) : -file.error();
+}
+
+int make_directory(int directory, const char* path) noexcept {
+  return static_cast<int>(fallible_call(SYS_mkdirat, directory, address_of(path), 0700));
+}
+
+int make_directories(const char* path, char* parent, std::size_t capacity) noexcept {
+  int result = make_directory(AT_FDCWD, path);
+  if (result != -ENOENT) return result == -EEXIST ? 0 : result;
+  const std::size_t bytes = std::strlen(path);
+  if (bytes >= capacity) return -ENAMETOOLONG;
+  for (std::size_t end = 1; end <= bytes; ++end) {
+    if (path[end] != '/' && path[end] != '\0') continue;
+    std::memcpy(parent, path, end);
+    parent[end] = '\0';
+    result = make_directory(AT_FDCWD, parent);
+    if (result != 0 && result != -EEXIST) return result;
+  }
+  return 0;
+}
+
+int rename_at(int directory, const char* from, const char* to) noexcept {
+  return static_cast<int>(
+      fallible_call(SYS_renameat, directory, address_of(from), directory, address_of(to)));
+}
+
+int unlink_at(int directory, const char* path, int flags) noexcept {
+  return static_cast<int>(fallible_call(SYS_unlinkat, directory, address_of(path), flags));
+}
+
+int stat_at(int directory, const char* path, struct stat& out) noexcept {
+  return static_cast<int>(fallible_call(SYS_newfstatat, directory, address_of(path),
+                                        address_of(&out), AT_SYMLINK_NOFOLLOW));
+}
+
+int sync(int fd) noexcept {
+  const long result = fallible_call(SYS_fsync, fd);
+  return result == -EINVAL || result == -ENOSYS ? 0 : static_cast<int>(result);
+}
+
+void drop_cache(int fd) noexcept {
+  fallible_call(SYS_fdatasync, fd);
+  fallible_call(SYS_fadvise64, fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+File File::open_at(int directory, const char* path, int flags, unsigned mode) noexcept {
+  return File{system::open_at(directory, path, flags, mode)};
 }
 
 File File::open(const char* path, int flags, unsigned mode) noexcept {
@@ -62,18 +169,21 @@ File File::open(const char* path, int flags, unsigned mode) noexcept {
 }
 
 long File::read(void* data, std::size_t capacity) const noexcept {
-  return until_done(SYS_read, descriptor_, static_cast<std::byte*>(data), capacity, nullptr);
+  return read_until_done(data, capacity, [this](char* to, std::size_t left) {
+    return fallible_call(SYS_read, descriptor_, address_of(to), static_cast<long>(left));
+  });
 }
 
 long File::read_at(std::uint64_t offset, void* data, std::size_t capacity) const noexcept {
-  return until_done(SYS_pread64, descriptor_, static_cast<std::byte*>(data), capacity, &offset);
+  const char* const begin = static_cast<const char*>(data);
+  return read_until_done(data, capacity, [&](char* to, std::size_t left) {
+    return fallible_call(SYS_pread64, descriptor_, address_of(to), static_cast<long>(left),
+                         static_cast<long>(offset) + (to - begin));
+  });
 }
 
 int File::write(const void* data, std::size_t bytes) const noexcept {
-  auto* const from = static_cast<std::byte*>(const_cast<void*>(data));
-  const long done = until_done(SYS_write, descriptor_, from, bytes, nullptr);
-  if (done < 0) return static_cast<int>(done);
-  return static_cast<std::size_t>(done) == bytes ? 0 : -EIO;
+  return write_all(descriptor_, data, bytes);
 }
 
 int File::release() noexcept {
@@ -83,7 +193,7 @@ int File::release() noexcept {
 }
 
 void File::close() noexcept {
-  if (descriptor_ >= 0) call(SYS_close, descriptor_);
+  if (descriptor_ >= 0) system::close(descriptor_);
   descriptor_ = -1;
 }
 
@@ -131,6 +241,7 @@ std::uint64_t coarse_ns() noexcept { return clock_ns(CLOCK_MONOTONIC_COARSE); }
 std::uint64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
 std::uint64_t realtime_ns() noexcept { return clock_ns(CLOCK_REALTIME); }
 std::uint64_t processor_ns() noexcept { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+std::uint64_t processor_ns_of_process() noexcept { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
 
 void random_bytes(void* data, std::size_t bytes) noexcept {
   constexpr unsigned kNonBlocking = 1;  // GRND_NONBLOCK: early during boot there may be none yet
@@ -154,21 +265,11 @@ std::uint64_t start_ticks(int pid) noexcept {
     bytes = read_file(path, buffer, sizeof(buffer));
   }
   if (bytes <= 0) return 0;
-  // pid (name) state …: the name may hold blanks and parentheses, so count from the last ')'.
-  std::string_view text{buffer, static_cast<std::size_t>(bytes)};
-  const std::size_t end_of_name = text.rfind(')');
-  if (end_of_name == std::string_view::npos || end_of_name + 2 >= text.size()) return 0;
-  text.remove_prefix(end_of_name + 2);
-  const char state = text[0];
-  if (state == 'X') return 0;
-  for (int column = 3; column < 22; ++column) {
-    // A program whose first thread has ended is a zombie with other threads.
-    if (column == 20 && state == 'Z' && number_in(text) <= 1) return 0;
-    const std::size_t blank = text.find(' ');
-    if (blank == std::string_view::npos) return 0;
-    text.remove_prefix(blank + 1);
-  }
-  return number_in(text);
+  const std::string_view text{buffer, static_cast<std::size_t>(bytes)};
+  const std::string_view state = stat_field(text, 3);
+  // A program whose first thread has ended is a zombie with other threads.
+  const bool is_zombie = state == "Z" && number_in(stat_field(text, 20)) <= 1;
+  return state == "X" || is_zombie ? 0 : number_in(stat_field(text, 22));
 }
 
 std::uint32_t pid_namespace() noexcept {

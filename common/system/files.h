@@ -1,9 +1,15 @@
 // Files, /proc and clocks for hooks.
 //
 // Keeps the promise of InHook: no allocation, no lock, no cancellation point, errno unchanged;
-// results are values, or -errno. A descriptor is close-on-exec, never 0, 1 or 2 (a program that
-// closed its stderr must not write into our file), and is closed with its File.
+// results are values, or -errno. Tests can make the n-th call of them fail (see Injection). A
+// descriptor is close-on-exec, never 0, 1 or 2 (a program that closed its stderr must not write
+// into our file), and is closed with its File.
 #pragma once
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -59,8 +65,66 @@ constexpr long duplicated(long result) noexcept { return result == -EINVAL ? -EM
 // Returns the bytes read, or -errno.
 long read_file(const char* path, char* buffer, std::size_t capacity) noexcept;
 
+// --- Calls on descriptors, which their caller closes: of the writer of a bundle
+
+// call() with arguments as words, which a test can make fail.
+long fallible_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                   long f = 0) noexcept;
+
+int open_at(int directory, const char* path, int flags, unsigned mode = 0) noexcept;
+void close(int fd) noexcept;
+
+// Writes everything: 0, or minus an errno. A write without progress is ENOSPC.
+int write_all(int fd, const void* data, std::size_t bytes) noexcept;
+int write_all_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset) noexcept;
+
+// Reads up to `capacity` bytes of a regular file or the end. Returns the bytes read, or minus an
+// errno.
+long read_file_at(int directory, const char* path, char* buffer, std::size_t capacity) noexcept;
+
+int make_directory(int directory, const char* path) noexcept;  // 0700
+
+// Creates a directory and its parents; 0 if it exists. `parent`: a buffer for a path.
+int make_directories(const char* path, char* parent, std::size_t capacity) noexcept;
+int rename_at(int directory, const char* from, const char* to) noexcept;
+int unlink_at(int directory, const char* path, int flags) noexcept;
+int stat_at(int directory, const char* path, struct stat& out) noexcept;  // does not follow links
+// 0 also for file systems that do not support fsync.
+int sync(int fd) noexcept;
+void drop_cache(int fd) noexcept;  // flushes the file and drops it from the page cache
+
+// Calls visit(name) for each entry of the directory except "." and "..". `buffer` receives the
+// kernel's entries and is used until the end. 0 or minus an errno.
+template <class Visit>
+int for_each_entry(int directory, char* buffer, std::size_t capacity, Visit&& visit) noexcept {
+  for (;;) {
+    const long bytes = fallible_call(SYS_getdents64, directory, reinterpret_cast<long>(buffer),
+                                     static_cast<long>(capacity));
+    if (bytes <= 0) return static_cast<int>(bytes);
+    for (long at = 0; at < bytes;) {
+      const auto* const entry = reinterpret_cast<const struct dirent64*>(buffer + at);
+      const std::string_view name{entry->d_name};
+      if (name != "." && name != "..") visit(entry->d_name);
+      at += entry->d_reclen;
+    }
+  }
+}
+
+// The `fail_at`-th call from now (1: the next) fails with `error`; with `from_then_on` so do all
+// later ones. `failed` counts them. The number of calls for a bundle depends on the machine's other
+// processes; `only` selects one system call by its number.
+struct Injection {
+  std::uint64_t fail_at = 0;
+  long only = -1;
+  int error = 5;  // EIO
+  bool from_then_on = false;
+  unsigned hang_seconds = 0;  // instead of failing, the call returns after this time
+  std::uint64_t calls = 0;
+  std::uint64_t failed = 0;
+};
+extern constinit Injection g_injection;  // only in a build with OOMREC_FAIL_INJECTION
+
 // --- Roots: test fixtures, and file systems mounted elsewhere
-// -------------------------------------
 
 struct Roots {
   char proc[256] = "/proc";
@@ -89,7 +153,9 @@ void use_clock(ReadClock* of_kernel) noexcept;
 std::uint64_t coarse_ns() noexcept;     // CLOCK_MONOTONIC_COARSE: 1–4 ms steps, about 5 ns
 std::uint64_t monotonic_ns() noexcept;  // CLOCK_MONOTONIC
 std::uint64_t realtime_ns() noexcept;   // CLOCK_REALTIME
-std::uint64_t processor_ns() noexcept;  // of this thread: CLOCK_THREAD_CPUTIME_ID, a system call
+// Processor time, by a system call: of this thread (CLOCK_THREAD_CPUTIME_ID), of all threads.
+std::uint64_t processor_ns() noexcept;
+std::uint64_t processor_ns_of_process() noexcept;
 
 // Zeroes if the kernel has no random bytes yet.
 void random_bytes(void* data, std::size_t bytes) noexcept;

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 
 #include "common/machine/instructions.h"
@@ -37,5 +38,15 @@ template <class... Arguments>
 inline long call(long number, Arguments... arguments) noexcept {
   return is_sandboxed() ? -EPERM : call_unchecked(number, arguments...);
 }
+
+// A signal's action in the format of rt_sigaction(2), which differs from that of sigaction(3).
+// Default-constructed: the default action.
+struct KernelAction {
+  const void* handler = nullptr;
+  unsigned long flags = 0;
+  void (*restorer)() = nullptr;
+  std::uint64_t mask = 0;
+};
+inline constexpr std::size_t kSignalMaskBytes = sizeof(KernelAction::mask);
 
 }  // namespace oomrec::system

@@ -96,4 +96,20 @@ inline std::string_view field(std::string_view text, std::string_view name) noex
   return {};
 }
 
+// Field `number` of the text of /proc/PID/stat, from 3 on: those behind the process' name, which
+// may contain any characters. Empty: there is none.
+inline std::string_view stat_field(std::string_view stat, unsigned number) noexcept {
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == stat.npos) return {};
+  stat.remove_prefix(name_end + 1);
+  for (unsigned at = 3;; ++at) {
+    const std::size_t start = stat.find_first_not_of(" \n");
+    if (start == stat.npos) return {};
+    stat.remove_prefix(start);
+    const std::string_view word = stat.substr(0, stat.find_first_of(" \n"));
+    if (at == number) return word;
+    stat.remove_prefix(word.size());
+  }
+}
+
 }  // namespace oomrec::system

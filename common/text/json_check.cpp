@@ -3,7 +3,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "common/text/utf8.h"
+#include "common/text/text.h"
 
 namespace oomrec::text {
 namespace {

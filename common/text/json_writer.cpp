@@ -3,9 +3,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/calls/calls.h"
+#include "common/system/files.h"
 #include "common/text/text.h"
-#include "common/text/utf8.h"
 
 namespace oomrec::text {
 namespace {
@@ -19,7 +18,7 @@ void JsonWriter::misuse() noexcept {
 }
 
 void JsonWriter::flush() noexcept {
-  if (error_ == 0) error_ = -calls::write_all(fd_, buffer_, used_);
+  if (error_ == 0) error_ = -system::write_all(fd_, buffer_, used_);
   flushed_ += used_;
   used_ = 0;
 }

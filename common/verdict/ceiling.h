@@ -39,7 +39,7 @@ Ceiling counted(LimitKind, std::string_view name, std::string_view measure, std:
 // Returns the first limit that was hit; all that are in force become evidence.
 const Ceiling* first_hit(Verdict&, std::span<const Ceiling>) noexcept;
 
-// memory_pools.cpp: the limits on locked memory and on huge pages.
+// The limits on locked memory and on huge pages.
 struct PoolCeilings {
   char pool_name[64], cgroup_name[80];
   Ceiling ceilings[3];

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "common/limits/stalls.h"
-#include "common/session/sender.h"
+#include "common/session/notable.h"
 #include "common/session/view.h"
 
 namespace oomrec::verdict {

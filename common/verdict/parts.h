@@ -63,7 +63,7 @@ void add_resident(text::Text& summary, const DeathFacts&) noexcept;
 // What the memory of its cgroup was used for.
 void add_account(Verdict&, const DeathFacts&) noexcept;
 
-// shared_memory.cpp
+// death_evidence.cpp
 bool died_for_shared_memory(const session::View&, const End&, std::string_view outcome) noexcept;
 // "/dev/shm has 64.0 MiB, of which 3.2 MiB were free when it needed 20.0 MiB for …"
 void add_shared_memory(text::Text&, const DeathFacts&) noexcept;

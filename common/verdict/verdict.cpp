@@ -5,7 +5,6 @@
 #include "common/limits/health.h"
 #include "common/text/text.h"
 #include "common/verdict/parts.h"
-#include "common/verdict/reasons.h"
 #include "common/verdict/rules.h"
 
 namespace oomrec::verdict {

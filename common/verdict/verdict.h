@@ -58,4 +58,8 @@ bool is_separate_crash(const session::View&) noexcept;
 // matter.
 bool died_in_another_cgroup(const session::Death&) noexcept;
 
+// The reason that the recorder gives for a bundle about an exception which the process got from
+// another one, as a pool's worker sends it. The verdict reads it.
+inline constexpr std::string_view kReasonOfWorker = "raised in another process";
+
 }  // namespace oomrec::verdict

@@ -217,13 +217,13 @@ class Exploration {
     if (++steps_ > kMostSteps || !read_instruction(pc_, instruction)) return give_up();
     const std::uint64_t next = pc_ + instruction.length;
     if (is_last_ && question_.exact && pc_ == question_.at) {
-      note_fault(instruction, next);
+      record_fault(instruction, next);
       return false;
     }
     const std::uint64_t target = next + static_cast<std::uint64_t>(instruction.immediate);
     switch (instruction.operation) {
       case Operation::call:
-        note_call(instruction, next, !question_.exact && next == question_.at);
+        follow_call(instruction, next, !question_.exact && next == question_.at);
         if (last_call_ != 0 && target == last_call_) return false;
         break;
       case Operation::jump:
@@ -237,10 +237,10 @@ class Exploration {
                       target, next);
       case Operation::jump_indirect:
         if (!is_tail_call(instruction)) return give_up();
-        note_call(instruction, next, leads_to_end(instruction, next));
+        follow_call(instruction, next, leads_to_end(instruction, next));
         [[fallthrough]];
       case Operation::leave_function:
-        note_return();
+        follow_return();
         return false;
       case Operation::stop:
         return false;
@@ -296,7 +296,7 @@ class Exploration {
   }
 
   // `ends`: the program crashed in this call.
-  void note_call(const Instruction& instruction, std::uint64_t next, bool ends) noexcept {
+  void follow_call(const Instruction& instruction, std::uint64_t next, bool ends) noexcept {
     bool argument = false;
     for (const std::uint8_t number : kConvention.arguments) {
       const Value& value = machine_.registers[number];
@@ -307,7 +307,7 @@ class Exploration {
     }
     run_.passed = run_.passed || argument;
     if (is_last_ && ends) {
-      note_reached();
+      record_reached();
       run_.argument = run_.argument || argument;
       const Value callee = machine_.read(instruction, instruction.from, 8, next, bounds_);
       run_.derived = run_.derived || callee.of_result;
@@ -317,14 +317,14 @@ class Exploration {
     machine_.return_from_call();
   }
 
-  void note_reached() noexcept {
+  void record_reached() noexcept {
     run_.forks = run_.reached ? std::min(run_.forks, forks_) : forks_;
     run_.calls = run_.reached ? std::min(run_.calls, calls_) : calls_;
     run_.reached = true;
   }
 
-  void note_fault(const Instruction& instruction, std::uint64_t next) noexcept {
-    note_reached();
+  void record_fault(const Instruction& instruction, std::uint64_t next) noexcept {
+    record_reached();
     Value& cause = run_.cause;
     if (question_.divided)
       cause = machine_.read(instruction, instruction.left, instruction.bytes, next, bounds_);
@@ -335,7 +335,7 @@ class Exploration {
     run_.derived = run_.derived || (cause.of_result && is_wrong);
   }
 
-  void note_return() noexcept {
+  void follow_return() noexcept {
     Value value = machine_.registers[kConvention.result];
     value.narrow = false;  // its type is not known here
     // A constant of this path tells the caller how the call has ended.

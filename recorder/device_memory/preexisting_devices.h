@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "common/session/gpu_before_attach.h"
+#include "common/session/attach_pages.h"
 #include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {

@@ -1,4 +1,5 @@
-// The drivers that the program has reached, and their devices, as entries of the session.
+// The drivers that the program has reached, and their devices with their figures, as entries of the
+// session.
 //
 // Nothing here calls a driver: the callers pass what only a driver knows.
 #pragma once
@@ -43,5 +44,12 @@ inline bool is_known_device(std::uint32_t entry) noexcept {
 }
 
 void reset_devices_after_fork(InHook) noexcept;
+
+// The evidence for a failure on the device.
+session::DeviceEvidence device_evidence(std::uint32_t device, std::uint64_t now_ns) noexcept;
+
+// Written with a point of the time line. `entry`: in device_points; 0 adds one, and returns its
+// number there.
+void write_device_point(InHook, std::uint64_t time_ns, std::uint32_t& entry) noexcept;
 
 }  // namespace oomrec::recorder

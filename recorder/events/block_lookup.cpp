@@ -4,7 +4,7 @@
 #include "common/text/frames.h"
 #include "common/text/text.h"
 #include "recorder/state/state.h"
-#include "recorder/symbols/module_names.h"
+#include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::recorder {
 

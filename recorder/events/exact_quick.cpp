@@ -7,7 +7,7 @@
 #include "recorder/stack/self_check.h"
 #include "recorder/state/clock.h"
 #include "recorder/state/counters.h"
-#include "recorder/state/sampling_mode.h"
+#include "recorder/state/state.h"
 
 namespace oomrec::recorder {
 namespace {

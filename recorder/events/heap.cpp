@@ -8,7 +8,6 @@
 #include "recorder/state/clock.h"
 #include "recorder/state/counters.h"
 #include "recorder/state/node_scope.h"
-#include "recorder/state/sampling_mode.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
 

@@ -169,7 +169,7 @@ void reserve(InHook hook, const Caller& from, Api api, std::uint64_t address, st
   count_change(hook, from, api,
                g_state.ranges.reserve(hook, address, bytes, kind, from.holder, birth_s(from)));
   if (kind == RangeKind::reservation && from.thread != nullptr)
-    note_reservation(hook, *from.thread, from.holder);
+    on_reservation(hook, *from.thread, from.holder);
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ void on_object(InHook hook, Source source, Api api, std::uint64_t address, std::
   g_state.holders.grow(hook, holder, bytes * weight, weight);
   if (source == Source::pool && bytes >= kLargeObject) grow_object_heap(hook, bytes);
   take_from_pool(hook, holder, bytes * weight);
-  note_object_growth(hook, static_cast<std::int64_t>(bytes * weight));
+  count_object_growth(hook, static_cast<std::int64_t>(bytes * weight));
   tally_api(*thread, api, bytes, weight);
   append_event(*thread, EventKind::allocate, api, address, bytes, node);
 }
@@ -160,7 +160,7 @@ FreedObject on_object_freed(InHook hook, Api api, std::uint64_t address) noexcep
     session::g_node_states.touch(node);
   }
   shrink_holder(hook, block);
-  note_object_growth(hook, -static_cast<std::int64_t>(block.bytes * block.weight));
+  count_object_growth(hook, -static_cast<std::int64_t>(block.bytes * block.weight));
   if (ThreadState* const thread = current_thread(hook); thread != nullptr) {
     maybe_read_clock(hook, *thread);
     tally_api(*thread, api, block.bytes, block.weight);

@@ -58,7 +58,7 @@ void name_file(int descriptor, SharedMemory& seen) noexcept {
   seen.path[bytes < 0 ? 0 : bytes] = '\0';
 }
 
-void note(const SharedMemory& seen) noexcept {
+void record(const SharedMemory& seen) noexcept {
   SharedMemory& kept = session::g_session.header().shared;
   if (kept.time_ns.load(std::memory_order_relaxed) != 0 && kept.too_small() && !seen.too_small())
     return;
@@ -84,7 +84,7 @@ void on_shared_file(InHook hook, const Mapping& mapping, int descriptor,
   if (phase() == Phase::waiting && !(seen.too_small() && begin_waiting_session(hook))) return;
   if (g_at_work.exchange(true, std::memory_order_acquire)) return;
   name_file(descriptor, seen);
-  note(seen);
+  record(seen);
   g_at_work.store(false, std::memory_order_release);
 }
 

@@ -3,12 +3,12 @@
 #include <time.h>
 
 #include "common/system/files.h"
-#include "recorder/devices/fragmentation.h"
-#include "recorder/failures/bundle_rate.h"
+#include "recorder/devices/pytorch.h"
 #include "recorder/failures/dump_directory.h"
 #include "recorder/failures/episode.h"
 #include "recorder/failures/failure_table.h"
 #include "recorder/process/object_heap.h"
+#include "recorder/state/callbacks.h"
 #include "recorder/state/labels.h"
 #include "recorder/state/looks.h"
 #include "recorder/state/notifications.h"
@@ -112,7 +112,7 @@ WrittenBundle write_bundle(InHook hook, bundle::Cause cause,
   const std::uint64_t began = system::monotonic_ns();
   ThreadState* const thread = current_thread(hook);
   if (thread != nullptr)
-    thread->sums.settle(hook, g_state.holders);  // the bundle shows this thread's holders, too
+    thread->sums.flush(hook, g_state.holders);  // the bundle shows this thread's holders, too
   WrittenBundle written;
   if (request.last_chance ? g_bundles.rate.due_as_last_chance() : g_bundles.rate.due(began)) {
     if (cause.failure != 0) {
@@ -205,6 +205,38 @@ void reset_bundle_scheduler_after_fork(InHook) noexcept {
   g_bundles.open_outcome.store(false, std::memory_order_relaxed);
   g_bundles.recovered.store(false, std::memory_order_relaxed);
   g_bundles.reported.store(0, std::memory_order_relaxed);
+}
+
+using session::g_session;
+
+WrittenBundle dump(InHook hook, std::string_view reason,
+                   const text::ExceptionTexts* texts) noexcept {
+  if (phase() == Phase::waiting) begin_waiting_session(hook);
+  if (phase() != Phase::active) return {};
+  bundle::Cause cause;
+  cause.trigger = Trigger::request;
+  cause.reason = reason;
+  cause.texts = texts;
+  return write_requested(hook, cause);
+}
+
+std::size_t last_bundle(InHook hook, std::span<char> path) noexcept {
+  if (phase() != Phase::active) return 0;
+  std::uint64_t number = g_session.header().bundles_written.load(std::memory_order_relaxed);
+  std::size_t bytes = 0;  // a bundle being written counts already, but has no path yet
+  for (; bytes == 0 && number != 0; --number) bytes = bundle_path(hook, number, path);
+  return bytes;
+}
+
+std::size_t failure_bundle(InHook hook, std::span<char> path) noexcept {
+  const ThreadState* const thread = phase() == Phase::active ? current_thread(hook) : nullptr;
+  if (thread == nullptr || thread->failed.entry == 0) return 0;
+  const session::Failure& failure = g_session.failures.at(thread->failed.entry);
+  return bundle_path(hook, failure.bundle.load(std::memory_order_relaxed), path);
+}
+
+std::size_t bundle_path(InHook hook, std::uint64_t number, std::span<char> path) noexcept {
+  return helper::path_of(hook, number, path, bound_seconds()).size();
 }
 
 }  // namespace oomrec::recorder

@@ -1,8 +1,12 @@
-// Schedules the bundles of this process: one at a time, as often as bundle_rate.h allows. Later it
-// adds the process' outcome to the last one.
+// Schedules the bundles of this process: one at a time, as often as BundleRate allows, and those
+// that the program requests. Later it adds the process' outcome to the last one.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "common/system/hook_scope.h"
 #include "recorder/helper/from_process.h"
@@ -72,5 +76,58 @@ void recover(InHook) noexcept;
 bool complete_by_crash(InHook, const FailedRequest&, const BundleRequest&) noexcept;
 
 void reset_bundle_scheduler_after_fork(InHook) noexcept;
+
+// How often a process may write bundles. The first three bundles are written at once. Later ones
+// are due only after fifty times the previous one's writing time, so that writing costs less than
+// 2 %. A process writes at most twenty; the last is reserved for a last chance, such as the end of
+// the process. Times are in ns, of any clock.
+//
+// Only the thread that writes a bundle calls ended(). Other threads may call due() meanwhile, and
+// get the result of before or after.
+class BundleRate {
+ public:
+  static constexpr std::uint32_t kAtOnce = 3;
+  static constexpr std::uint32_t kMost = 20;
+  static constexpr std::uint64_t kPauseFactor = 50;
+
+  bool due(std::uint64_t now_ns) const noexcept {
+    const std::uint32_t written = written_.load(std::memory_order_relaxed);
+    if (written + 1 >= kMost) return false;
+    return written < kAtOnce || now_ns >= due_ns_.load(std::memory_order_relaxed);
+  }
+  bool due_as_last_chance() const noexcept {
+    return written_.load(std::memory_order_relaxed) < kMost;
+  }
+
+  void ended(std::uint64_t began_ns, std::uint64_t now_ns) noexcept {
+    due_ns_.store(now_ns + kPauseFactor * (now_ns - began_ns), std::memory_order_relaxed);
+    ended_ns_.store(now_ns, std::memory_order_relaxed);
+    written_.fetch_add(1, std::memory_order_relaxed);
+  }
+  std::uint64_t ended_ns() const noexcept { return ended_ns_.load(std::memory_order_relaxed); }
+
+  void reset() noexcept {
+    written_.store(0, std::memory_order_relaxed);
+    ended_ns_.store(0, std::memory_order_relaxed);
+    due_ns_.store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uint32_t> written_{0};
+  std::atomic<std::uint64_t> ended_ns_{0};
+  std::atomic<std::uint64_t> due_ns_{0};  // from the fourth bundle on
+};
+
+// --- For the program's requests. Each waits until the bundle is complete, within its time bound
+
+// oomrec_dump(): writes a bundle now, with the program's texts if there are any.
+WrittenBundle dump(InHook, std::string_view reason,
+                   const text::ExceptionTexts* texts = nullptr) noexcept;
+
+// Writes the absolute path of the newest bundle, of the bundle of this thread's latest failure, or
+// of bundle `number` to `path`. Returns its length in bytes; 0: there is none.
+std::size_t last_bundle(InHook, std::span<char> path) noexcept;
+std::size_t failure_bundle(InHook, std::span<char> path) noexcept;
+std::size_t bundle_path(InHook, std::uint64_t number, std::span<char> path) noexcept;
 
 }  // namespace oomrec::recorder

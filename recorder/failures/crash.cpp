@@ -11,7 +11,7 @@
 #include "recorder/failures/failure_table.h"
 #include "recorder/failures/failures.h"
 #include "recorder/failures/pending_probe.h"
-#include "recorder/failures/runtime_limit.h"
+#include "recorder/runtimes/runtime_limit.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/failed_request.h"

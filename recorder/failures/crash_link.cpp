@@ -10,13 +10,11 @@
 
 #include "recorder/code_flow/past_call.h"
 #include "recorder/code_flow/result_flow.h"
-#include "recorder/failures/rust_end.h"
-#include "recorder/failures/thrown_exception.h"
 #include "recorder/helper/crash_names.h"
+#include "recorder/runtimes/native_end.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/memory_map.h"
 #include "recorder/symbols/elf_symbols.h"
-#include "recorder/symbols/module_names.h"
 
 namespace oomrec::recorder {
 

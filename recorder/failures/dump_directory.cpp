@@ -9,8 +9,8 @@
 
 #include "common/system/mutex.h"
 #include "common/system/syscalls.h"
+#include "common/system/text.h"
 #include "common/text/expand.h"
-#include "recorder/process/absolute_path.h"
 #include "recorder/state/state.h"
 
 namespace oomrec::recorder {
@@ -143,6 +143,14 @@ StringId describe_dump_directory(InHook hook) noexcept {
   if (current == 0) return g_directories.as_started;
   const StringId string = string_of(hook, g_directories.paths[current - 1]);
   return string != 0 ? string : g_directories.as_started;
+}
+
+void make_absolute(const char* path, std::span<char> out) noexcept {
+  system::Text text(out.data(), out.size());
+  char directory[1024];
+  if (path[0] != '/' && system::call(SYS_getcwd, directory, sizeof(directory)) > 0)
+    text << directory << '/';
+  text << path;
 }
 
 }  // namespace oomrec::recorder

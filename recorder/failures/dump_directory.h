@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "common/bundle/bundle.h"
@@ -32,5 +33,9 @@ void reset_dump_directory_after_fork(InHook) noexcept;
 
 // Forgets the directories that the program has named.
 void forget_dump_directories(InHook) noexcept;
+
+// Writes one of the user's paths to `out`, made absolute while the working directory is still the
+// one that it started in. A path that does not fit is cut: creating it will fail.
+void make_absolute(const char* path, std::span<char> out) noexcept;
 
 }  // namespace oomrec::recorder

@@ -115,7 +115,7 @@ bool join_episode(InHook, FailedRequest& failed) noexcept {
     return false;
   const std::uint32_t bundle = root.bundle.load(std::memory_order_relaxed);
   if (failed.entry == 0) {
-    note_bundle(failed, bundle);
+    set_bundle(failed, bundle);
     return true;
   }
   Failure& failure = g_session.failures.at(failed.entry);

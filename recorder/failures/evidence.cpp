@@ -66,7 +66,7 @@ Evidence read_evidence(InHook hook, const Request& request, int error, std::uint
   return seen;
 }
 
-void note_future_is_locked(bool locked) noexcept {
+void set_future_is_locked(bool locked) noexcept {
   g_future_is_locked.store(locked, std::memory_order_relaxed);
 }
 

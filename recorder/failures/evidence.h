@@ -23,7 +23,7 @@ Evidence read_evidence(InHook, const Request&, int error, std::uint64_t now_ns,
 
 // Whether all memory that is mapped from now on is locked (MCL_FUTURE), and so counts against
 // RLIMIT_MEMLOCK.
-void note_future_is_locked(bool) noexcept;
+void set_future_is_locked(bool) noexcept;
 
 void reset_evidence_after_fork() noexcept;
 

@@ -1,7 +1,7 @@
 #include "recorder/failures/exceptions.h"
 
 #include "common/system/files.h"
-#include "common/verdict/reasons.h"
+#include "common/verdict/verdict.h"
 #include "recorder/failures/episode.h"
 #include "recorder/failures/failure_table.h"
 #include "recorder/failures/failures.h"

@@ -2,7 +2,7 @@
 
 #include "common/system/files.h"
 #include "common/system/mutex.h"
-#include "recorder/devices/figures.h"
+#include "recorder/devices/registry.h"
 #include "recorder/failures/evidence.h"
 #include "recorder/fault_injection/fault_injection.h"
 #include "recorder/state/state.h"
@@ -140,7 +140,7 @@ void ensure_entry(InHook hook, FailedRequest& failed) noexcept {
   if (failed.entry == 0) failed.entry = append_entry(hook, failed, EvidenceFrom::now);
 }
 
-void note_bundle(FailedRequest& failed, std::uint32_t bundle) noexcept {
+void set_bundle(FailedRequest& failed, std::uint32_t bundle) noexcept {
   failed.bundle = bundle;
   const system::MutexGuard guard(g_failure_table.lock);
   if (guard && g_failure_table.last.time_ns == failed.time_ns) g_failure_table.last.bundle = bundle;

@@ -27,7 +27,7 @@ RecordedFailure record_failure(InHook, FailedRequest&, EvidenceFrom) noexcept;
 void ensure_entry(InHook, FailedRequest&) noexcept;
 
 // This bundle reports the after-shock, which has no entry.
-void note_bundle(FailedRequest&, std::uint32_t bundle) noexcept;
+void set_bundle(FailedRequest&, std::uint32_t bundle) noexcept;
 
 // Adds another entry for a failure of a kind that was reported as harmless: this one is not. From
 // now on repeats count there. Or one for a failure whose kind is not in the full table.

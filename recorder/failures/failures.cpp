@@ -1,13 +1,13 @@
 #include "recorder/failures/failures.h"
 
 #include "common/system/files.h"
-#include "recorder/devices/figures.h"
 #include "recorder/devices/pytorch.h"
+#include "recorder/devices/registry.h"
 #include "recorder/failures/bundle_scheduler.h"
 #include "recorder/failures/episode.h"
 #include "recorder/failures/exceptions.h"
+#include "recorder/failures/exit.h"
 #include "recorder/failures/failure_table.h"
-#include "recorder/failures/oom_action.h"
 #include "recorder/failures/pending_probe.h"
 #include "recorder/failures/signal_handlers.h"
 #include "recorder/state/callbacks.h"
@@ -119,7 +119,7 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
   // Its kind is not in the table, which is full.
   if (first && entry == 0 && is_due && may_report && !is_aftershock) add_new_entry(hook, failed);
   if (thread != nullptr && request.probe) {
-    note_probe(hook, failed, *thread);
+    store_probe(hook, failed, *thread);
     if (first) install_handlers(hook);
   } else if (thread != nullptr) {
     const bool handlers = first || thread->failed.time_ns == 0;
@@ -191,7 +191,7 @@ void resolve_served_device(InHook hook, Api api, std::uint64_t bytes) noexcept {
   resolve(failed);
 }
 
-void note_torch_served(InHook hook, std::uint32_t device) noexcept {
+void on_torch_served(InHook hook, std::uint32_t device) noexcept {
   ThreadState* const thread = current_thread(hook);
   if (thread == nullptr || !is_pending(thread->failed, device)) return;
   FailedRequest& failed = thread->failed;

@@ -34,7 +34,7 @@ bool warn(InHook, Trigger) noexcept;
 void resolve_served_device(InHook, Api, std::uint64_t bytes) noexcept;
 // PyTorch has a block on the device: this thread's pending failure did no harm, and is reported
 // so.
-void note_torch_served(InHook, std::uint32_t device) noexcept;
+void on_torch_served(InHook, std::uint32_t device) noexcept;
 // PyTorch gives up: reports this thread's pending failure on the device, with the device's
 // figures as they are now. False: there is none.
 bool confirm_failure(InHook, std::uint32_t device) noexcept;

@@ -55,7 +55,7 @@ std::uint64_t substitute_bytes(std::uint64_t bytes) noexcept {
   return std::min(bytes, std::max(bytes / 64, kMessages));
 }
 
-void note_probe(InHook, const FailedRequest& probe, const ThreadState& thread) noexcept {
+void store_probe(InHook, const FailedRequest& probe, const ThreadState& thread) noexcept {
   const system::MutexGuard guard(g_pending.lock);
   if (!guard) return;
   g_pending.probe = probe;

@@ -18,7 +18,7 @@ namespace oomrec::recorder {
 std::uint64_t substitute_bytes(std::uint64_t bytes) noexcept;
 
 // The latest probe, made by `thread`.
-void note_probe(InHook, const FailedRequest&, const ThreadState& thread) noexcept;
+void store_probe(InHook, const FailedRequest&, const ThreadState& thread) noexcept;
 
 // The process exits with an error. If it ends of a probe, that becomes its last failure.
 void promote_pending_probe(InHook) noexcept;

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "common/system/hook_scope.h"
-#include "common/system/signal_action.h"
+#include "common/system/syscalls.h"
 
 namespace oomrec::recorder {
 

@@ -5,6 +5,7 @@
 // captured only for rules that name a site, and searched for the site once.
 #pragma once
 
+#include "common/options/fault_rules.h"
 #include "common/session/layout.h"
 #include "common/system/hook_scope.h"
 #include "recorder/state/request.h"
@@ -38,5 +39,10 @@ std::uint8_t failing_rule(InHook, const Request&) noexcept;
 session::StringId rule_text(InHook, std::uint8_t rule) noexcept;
 
 void reset_fault_injection_after_fork() noexcept;
+
+// Whether the site that a rule names is on a stack. `node`: the calling thread's current stack, so
+// its modules stay mapped. Cost: a walk over its nodes, and for a native site a search in each
+// module of that name.
+bool is_site_on_stack(InHook, const options::InjectionRule&, std::uint32_t node) noexcept;
 
 }  // namespace oomrec::recorder

@@ -18,7 +18,6 @@
 #include "recorder/stack/modules.h"
 #include "recorder/state/labels.h"
 #include "recorder/state/node_scope.h"
-#include "recorder/state/sampling_mode.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
 

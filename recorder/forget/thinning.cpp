@@ -6,7 +6,6 @@
 #include "recorder/live/full_holders.h"
 #include "recorder/session/writer.h"
 #include "recorder/state/sampler.h"
-#include "recorder/state/sampling_mode.h"
 #include "recorder/state/state.h"
 
 namespace oomrec::recorder {

@@ -11,11 +11,11 @@
 #include <cstring>
 #include <string_view>
 
-#include "common/calls/calls.h"
-#include "common/system/signal_action.h"
+#include "common/system/files.h"
+#include "common/system/syscalls.h"
 #include "common/text/expand.h"
 #include "common/text/text.h"
-#include "recorder/helper/clone.h"
+#include "recorder/helper/helper.h"
 
 namespace oomrec::helper {
 namespace {
@@ -32,22 +32,22 @@ const char* value_of(const char* variable) noexcept { return std::strchr(variabl
 void reset_handlers_after_fork() noexcept {
   const system::KernelAction by_default;
   for (int signal = 1; signal <= 64; ++signal)
-    calls::call(SYS_rt_sigaction, signal, address(&by_default), 0,
-                static_cast<long>(system::kSignalMaskBytes));
+    system::fallible_call(SYS_rt_sigaction, signal, address(&by_default), 0,
+                          static_cast<long>(system::kSignalMaskBytes));
   const std::uint64_t none = 0;
-  calls::call(SYS_rt_sigprocmask, SIG_SETMASK, address(&none), 0, 8);
+  system::fallible_call(SYS_rt_sigprocmask, SIG_SETMASK, address(&none), 0, 8);
 }
 
 [[noreturn]] void become_shell(void* argument) noexcept {
   auto& space = *static_cast<CommandSpace*>(argument);
   reset_handlers_after_fork();
   // The helper has closed all but fd 2.
-  calls::call(SYS_openat, AT_FDCWD, address("/dev/null"), O_RDONLY);
-  calls::call(SYS_dup3, 2, 1, 0);
+  system::fallible_call(SYS_openat, AT_FDCWD, address("/dev/null"), O_RDONLY);
+  system::fallible_call(SYS_dup3, 2, 1, 0);
   const char* const words[] = {
       "sh", "-c", space.text, "sh", value_of(space.pid), value_of(space.bundle), nullptr};
-  calls::call(SYS_execve, address("/bin/sh"), address(words), address(space.environment));
-  for (;;) calls::call(SYS_exit, 127);
+  system::fallible_call(SYS_execve, address("/bin/sh"), address(words), address(space.environment));
+  for (;;) system::fallible_call(SYS_exit, 127);
 }
 
 }  // namespace
@@ -87,14 +87,15 @@ bool set_command(std::string_view pattern, int pid, std::string_view bundle,
 
 void run_command(CommandSpace& space, unsigned seconds) noexcept {
   constexpr std::uint64_t kSecond = 1'000'000'000;
-  const std::uint64_t deadline = calls::monotonic_ns() + seconds * kSecond;
+  const std::uint64_t deadline = system::monotonic_ns() + seconds * kSecond;
   // CLONE_VFORK suspends us until the exec.
   const long child = clone_onto(space.stack + sizeof space.stack, CLONE_VM | CLONE_VFORK | SIGCHLD,
                                 nullptr, nullptr, become_shell, &space);
   if (child < 0) return;
   const timespec pause{0, 5'000'000};
-  while (calls::call(SYS_wait4, child, 0, WNOHANG) == 0 && calls::monotonic_ns() < deadline)
-    calls::call(SYS_nanosleep, address(&pause));
+  while (system::fallible_call(SYS_wait4, child, 0, WNOHANG) == 0 &&
+         system::monotonic_ns() < deadline)
+    system::fallible_call(SYS_nanosleep, address(&pause));
 }
 
 }  // namespace oomrec::helper

@@ -7,11 +7,12 @@
 #include <new>
 #include <span>
 
-#include "common/calls/calls.h"
+#include "common/system/files.h"
 #include "common/system/memory.h"
 #include "common/system/syscalls.h"
 #include "recorder/helper/report.h"
 #include "recorder/helper/standard_error.h"
+#include "recorder/helper/text_space.h"
 #include "recorder/helper/writer_state.h"
 #include "recorder/session/writer.h"
 #include "recorder/symbols/file_symbols.h"
@@ -48,11 +49,12 @@ bool name_from_memory(InHook hook, std::uint64_t start, std::uint64_t pc, char* 
 // --- The work, in the helper or in place --------------------------------------------------------
 
 void close_inherited() noexcept {
-  if (calls::call(SYS_close_range, 0, 1, 0) == 0 && calls::call(SYS_close_range, 3, ~0U, 0) == 0)
+  if (system::fallible_call(SYS_close_range, 0, 1, 0) == 0 &&
+      system::fallible_call(SYS_close_range, 3, ~0U, 0) == 0)
     return;
   constexpr int kMost = 65536;  // Linux < 5.9
   for (int fd = 0; fd < kMost; ++fd)
-    if (fd != 2) calls::close(fd);
+    if (fd != 2) system::close(fd);
 }
 
 // The lines contain the program's own names: replace control characters, so that no terminal obeys
@@ -127,8 +129,8 @@ void write_with_fallback(WriterState& writer) noexcept {
 }
 
 void write_bundle(WriterState& writer) noexcept {
-  const long bytes =
-      calls::call(SYS_getcwd, address(writer.working_directory), sizeof writer.working_directory);
+  const long bytes = system::fallible_call(SYS_getcwd, address(writer.working_directory),
+                                           sizeof writer.working_directory);
   if (bytes <= 0) writer.working_directory[0] = '\0';
   write_with_fallback(writer);
 }
@@ -159,7 +161,7 @@ void run_command(WriterState& writer) noexcept {
 void run(void* argument) noexcept {
   WriterState& writer = *static_cast<WriterState*>(argument);
   if (!writer.in_place) {
-    helper::note_running();
+    helper::publish_running();
     close_inherited();
   }
   writer.task(writer);
@@ -170,7 +172,7 @@ void run(void* argument) noexcept {
 // Claims the writer to complete its last bundle; waits at most `seconds` for a busy helper.
 // nullptr: no such bundle, or still busy.
 WriterState* claim_last_bundle(InHook hook, unsigned seconds) noexcept {
-  WriterState* const writer = claim_writer(hook, calls::monotonic_ns() + seconds * kSecond);
+  WriterState* const writer = claim_writer(hook, system::monotonic_ns() + seconds * kSecond);
   if (writer == nullptr || writer->last_written) return writer;
   helper::release();
   return nullptr;
@@ -275,12 +277,12 @@ bool prepare(const char* const* environment) noexcept {
 }
 
 bool finish(InHook, unsigned seconds) noexcept {
-  return g_writer == nullptr || helper::finish(calls::monotonic_ns() + seconds * kSecond);
+  return g_writer == nullptr || helper::finish(system::monotonic_ns() + seconds * kSecond);
 }
 
 bool forget_bundles(InHook hook, unsigned seconds) noexcept {
   if (g_writer == nullptr) return true;
-  WriterState* const writer = claim_writer(hook, calls::monotonic_ns() + seconds * kSecond);
+  WriterState* const writer = claim_writer(hook, system::monotonic_ns() + seconds * kSecond);
   if (writer == nullptr) return false;
   forget_bundles(*writer);
   helper::release();
@@ -317,7 +319,7 @@ bool complete_last_by_crash(InHook hook, const ReportOptions& report, unsigned s
 std::string_view path_of(InHook hook, std::uint64_t number, std::span<char> buffer,
                          unsigned seconds) noexcept {
   if (buffer.empty()) return {};
-  const WriterState* const writer = claim_writer(hook, calls::monotonic_ns() + seconds * kSecond);
+  const WriterState* const writer = claim_writer(hook, system::monotonic_ns() + seconds * kSecond);
   if (writer == nullptr) return {};
   text::Text path{buffer.data(), buffer.size()};
   const std::string_view found = bundle_path(*writer, number, path);
@@ -327,7 +329,7 @@ std::string_view path_of(InHook hook, std::uint64_t number, std::span<char> buff
 
 // No fallback if clone fails: in place, the command would become a child of the program.
 bool run_from_process(InHook hook, const char* command, unsigned seconds) noexcept {
-  WriterState* const writer = claim_writer(hook, calls::monotonic_ns() + seconds * kSecond);
+  WriterState* const writer = claim_writer(hook, system::monotonic_ns() + seconds * kSecond);
   if (writer == nullptr) return false;
   if (!set_command(command, helper::process_id(), writer->last_written ? writer->work.path : "",
                    writer->command)) {
@@ -345,7 +347,7 @@ bundle::Result write_from_process(InHook hook, const bundle::Cause& cause,
                                   const ReportOptions& report, unsigned seconds,
                                   bool* texts_written) noexcept {
   if (g_writer == nullptr || system::is_sandboxed()) return bundle::Result::failed;
-  const std::uint64_t deadline = calls::monotonic_ns() + seconds * kSecond;
+  const std::uint64_t deadline = system::monotonic_ns() + seconds * kSecond;
   if (claim_writer(hook, deadline) == nullptr) return bundle::Result::timed_out;
   WriterState& writer = *g_writer;
   fill(writer, cause, destination, report);
@@ -368,6 +370,59 @@ bundle::Result write_from_process(InHook hook, const bundle::Cause& cause,
     write_stderr(hook, line.add(" s; --bundle-seconds allows more\n").view());
   }
   return bundle::Result::timed_out;
+}
+
+// An exception's texts on their way into a bundle: copies them for the helper, and adds them to a
+// bundle that is already written.
+namespace {
+
+constinit TextSpace* g_texts = nullptr;
+constinit bool g_texts_open = false;  // made accessible
+
+// Only with the claim. nullptr: no memory.
+TextSpace* text_space() noexcept {
+  if (g_texts != nullptr && !g_texts_open)
+    g_texts_open = system::commit_reserved(g_texts, sizeof(TextSpace));
+  return g_texts_open ? g_texts : nullptr;
+}
+
+void write_texts(WriterState& writer) noexcept {
+  if (bundle::complete_exception(writer.hook, writer.texts_to, g_texts->texts(), writer.work))
+    set_result(writer, bundle::Result::written);
+}
+
+}  // namespace
+
+void reserve_texts() noexcept {
+  g_texts = static_cast<TextSpace*>(system::reserve_private(sizeof(TextSpace)));
+}
+
+const text::ExceptionTexts* keep_texts(const text::ExceptionTexts& texts, bool& whole) noexcept {
+  TextSpace* const space = text_space();
+  whole = space != nullptr && space->copy(texts);
+  return space != nullptr ? &space->texts() : nullptr;
+}
+
+bool complete_texts_of(InHook hook, std::uint64_t number, const text::ExceptionTexts& texts,
+                       unsigned seconds) noexcept {
+  const std::uint64_t deadline = system::monotonic_ns() + seconds * kSecond;
+  WriterState* const writer = claim_writer(hook, deadline);
+  if (writer == nullptr) return false;
+  TextSpace* const space = text_space();
+  const auto is_written = [&]() noexcept {
+    text::Text path{space->path};
+    return !bundle_path(*writer, number, path).empty();
+  };
+  if (space == nullptr || !is_written()) {
+    helper::release();
+    return false;
+  }
+  const bool whole = space->copy(texts);
+  writer->texts_to = space->path;
+  const std::uint32_t ticket = take_ticket(*writer);
+  const long pid = run_task(*writer, write_texts);
+  if (pid > 0) helper::wait_for(pid, Until::end, deadline);
+  return whole && result_of(*writer, ticket) == bundle::Result::written;
 }
 
 }  // namespace oomrec::helper

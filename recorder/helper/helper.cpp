@@ -1,9 +1,7 @@
 #include "recorder/helper/helper.h"
 
 #include <linux/futex.h>
-#ifdef OOMREC_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
-#endif
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,7 +14,9 @@
 #include "common/machine/stack_switch.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
-#include "recorder/helper/clone.h"
+
+#ifdef OOMREC_ADDRESS_SANITIZER
+#endif
 
 namespace oomrec::helper {
 namespace {
@@ -102,7 +102,7 @@ void release() noexcept {
   system::call(SYS_futex, &g_word, FUTEX_WAKE, std::numeric_limits<int>::max());
 }
 
-void note_running() noexcept { g_helper.store(process_id(), std::memory_order_release); }
+void publish_running() noexcept { g_helper.store(process_id(), std::memory_order_release); }
 
 long start(Stack& stack, void (*work)(void*) noexcept, void* argument, bool& in_place,
            Fallback fallback, std::atomic<int>& started) noexcept {
@@ -159,6 +159,12 @@ bool is_writing(int self) noexcept {
 
 void kill_helper(long pid) noexcept {
   if (g_helper.load(std::memory_order_acquire) == pid) system::call(SYS_kill, pid, SIGKILL);
+}
+
+long clone_onto(void* stack_top, unsigned long flags, const void* pid, const void* word,
+                void (*run)(void*) noexcept, void* argument) noexcept {
+  if (system::is_sandboxed()) return -EPERM;
+  return machine::clone_onto(stack_top, flags, pid, word, run, argument);
 }
 
 }  // namespace oomrec::helper

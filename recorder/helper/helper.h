@@ -7,8 +7,8 @@
 // errno nor thread-local state. When clone fails, the task runs in place, on the same stack.
 //
 // The thread that claims the helper prepares the task; other threads wait until the helper ends.
-// Waiting uses system::call(), not calls::call(): the tests that fail the n-th call of a task must
-// not count the waits.
+// Waiting uses system::call(), not system::fallible_call(): the tests that fail the n-th call of a
+// task must not count the waits.
 #pragma once
 
 #include <atomic>
@@ -54,7 +54,7 @@ long start(Stack&, void (*work)(void*) noexcept, void* argument, bool& in_place,
            std::atomic<int>& started) noexcept;
 
 // The helper's first call.
-void note_running() noexcept;
+void publish_running() noexcept;
 
 // The helper wakes the thread that waits for the data, and goes on working.
 void notify_data_done() noexcept;
@@ -76,5 +76,11 @@ bool is_writing(int self) noexcept;
 
 // Kills the helper `pid` if it is still the current one.
 void kill_helper(long pid) noexcept;
+
+// Starts a process that shares our memory, on its own stack: clone(2) with these flags; the new
+// process calls run(argument) and exits with 0. `pid`: for CLONE_PARENT_SETTID; `word`: for
+// CLONE_CHILD_SETTID and CLONE_CHILD_CLEARTID. Returns the pid, or minus an errno.
+long clone_onto(void* stack_top, unsigned long flags, const void* pid, const void* word,
+                void (*run)(void*) noexcept, void* argument) noexcept;
 
 }  // namespace oomrec::helper

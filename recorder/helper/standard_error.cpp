@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "common/calls/calls.h"
+#include "common/system/files.h"
 #include "common/text/text.h"
 
 namespace oomrec::helper {
@@ -24,14 +24,14 @@ struct Identity {
 constinit Identity g_at_start;
 
 bool stat_standard_error(struct stat& status) noexcept {
-  return calls::call(SYS_fstat, kStandardError, reinterpret_cast<long>(&status)) == 0;
+  return system::fallible_call(SYS_fstat, kStandardError, reinterpret_cast<long>(&status)) == 0;
 }
 
 bool takes_at_once() noexcept {
   pollfd entry{kStandardError, POLLOUT, 0};
   const timespec no_time{};
-  const long ready = calls::call(SYS_ppoll, reinterpret_cast<long>(&entry), 1,
-                                 reinterpret_cast<long>(&no_time), 0, 8);
+  const long ready = system::fallible_call(SYS_ppoll, reinterpret_cast<long>(&entry), 1,
+                                           reinterpret_cast<long>(&no_time), 0, 8);
   return ready == 1 && (entry.revents & POLLOUT) != 0;
 }
 
@@ -39,24 +39,25 @@ bool takes_at_once() noexcept {
 // writable. Our own open file description does not block; setting O_NONBLOCK on the program's would
 // affect the program.
 int open_again() noexcept {
-  return calls::open_at(AT_FDCWD, "/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY);
+  return system::open_at(AT_FDCWD, "/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY);
 }
 
 long write_once(const struct stat& status, std::string_view text) noexcept {
   const long data = reinterpret_cast<long>(text.data());
   const long bytes = static_cast<long>(text.size());
   if (S_ISSOCK(status.st_mode))
-    return calls::call(SYS_sendto, kStandardError, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return system::fallible_call(SYS_sendto, kStandardError, data, bytes,
+                                 MSG_DONTWAIT | MSG_NOSIGNAL);
   if (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)) {
     const int reset_after_fork = open_again();
     if (reset_after_fork == -ENXIO) return reset_after_fork;  // a pipe without a reader
     if (reset_after_fork >= 0) {
-      const long written = calls::call(SYS_write, reset_after_fork, data, bytes);
-      calls::close(reset_after_fork);
+      const long written = system::fallible_call(SYS_write, reset_after_fork, data, bytes);
+      system::close(reset_after_fork);
       return written;
     }
   }
-  return calls::call(SYS_write, kStandardError, data, bytes);
+  return system::fallible_call(SYS_write, kStandardError, data, bytes);
 }
 
 }  // namespace
@@ -79,14 +80,14 @@ bool write_stderr(InHook, std::string_view text) noexcept {
   std::uint64_t before = 0;
   std::uint64_t pending = 0;
   const long mask = reinterpret_cast<long>(&kPipeSignal);
-  calls::call(SYS_rt_sigprocmask, SIG_BLOCK, mask, reinterpret_cast<long>(&before), 8);
-  calls::call(SYS_rt_sigpending, reinterpret_cast<long>(&pending), 8);
+  system::fallible_call(SYS_rt_sigprocmask, SIG_BLOCK, mask, reinterpret_cast<long>(&before), 8);
+  system::fallible_call(SYS_rt_sigpending, reinterpret_cast<long>(&pending), 8);
   const long written = write_once(status, text.substr(0, 4096));
   if (written == -EPIPE && (pending & kPipeSignal) == 0) {
     const timespec no_time{};
-    calls::call(SYS_rt_sigtimedwait, mask, 0, reinterpret_cast<long>(&no_time), 8);
+    system::fallible_call(SYS_rt_sigtimedwait, mask, 0, reinterpret_cast<long>(&no_time), 8);
   }
-  calls::call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&before), 0, 8);
+  system::fallible_call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&before), 0, 8);
   return written == static_cast<long>(text.size());
 }
 

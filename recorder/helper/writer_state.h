@@ -12,7 +12,7 @@
 #include "recorder/helper/command.h"
 #include "recorder/helper/from_process.h"
 #include "recorder/helper/helper.h"
-#include "recorder/symbols/module_names.h"
+#include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::helper {
 
@@ -94,7 +94,7 @@ long run_task(WriterState&, void (*task)(WriterState&) noexcept,
 // The path of bundle `number`. Empty: there is none.
 std::string_view bundle_path(const WriterState&, std::uint64_t number, text::Text& path) noexcept;
 
-// exception.cpp. Reserves address space for the texts of an exception; copies them there. nullptr:
+// Reserves address space for the texts of an exception; copies them there. nullptr:
 // no memory. `whole`: everything was usable.
 void reserve_texts() noexcept;
 const text::ExceptionTexts* keep_texts(const text::ExceptionTexts&, bool& whole) noexcept;

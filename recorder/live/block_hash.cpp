@@ -54,7 +54,7 @@ bool BlockHash::insert(InHook hook, const Block& block, Block& replaced,
     return false;
   }
   store(shard, slot, block);
-  if (filtered == InFilter::yes) note(block.address);
+  if (filtered == InFilter::yes) add_to_filter(block.address);
   return true;
 }
 
@@ -77,7 +77,7 @@ bool BlockHash::remove(InHook, std::uint64_t address, Block& removed, InFilter f
   if (slot == 0) return false;
   removed = copy_of(g_session.live_blocks.at(slot));
   shard.slots.give_back(g_session.live_blocks, slot);
-  if (filtered == InFilter::yes) unnote(address);
+  if (filtered == InFilter::yes) remove_from_filter(address);
   return true;
 }
 
@@ -115,7 +115,7 @@ void BlockHash::store(Shard& shard, std::uint32_t slot, const Block& block) noex
 }
 
 // Several shards share a slot, so the lock of one is not enough.
-void BlockHash::note(std::uint64_t address) noexcept {
+void BlockHash::add_to_filter(std::uint64_t address) noexcept {
   auto& place = filter_[filter_slot(address)];
   std::uint8_t seen = place.load(std::memory_order_relaxed);
   while (seen != kSaturated &&
@@ -124,7 +124,7 @@ void BlockHash::note(std::uint64_t address) noexcept {
   }
 }
 
-void BlockHash::unnote(std::uint64_t address) noexcept {
+void BlockHash::remove_from_filter(std::uint64_t address) noexcept {
   auto& place = filter_[filter_slot(address)];
   std::uint8_t seen = place.load(std::memory_order_relaxed);
   while (seen != kSaturated && seen != 0 &&

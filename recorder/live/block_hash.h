@@ -69,7 +69,7 @@ class BlockHash {
       store(shard, slot, block);
     } else {
       erase(shard, hash, slot);
-      if (filtered == InFilter::yes) unnote(address);
+      if (filtered == InFilter::yes) remove_from_filter(address);
     }
   }
 
@@ -100,8 +100,8 @@ class BlockHash {
   static std::uint64_t address_in(std::uint32_t slot) noexcept;  // 0: it has no block
   static Block block_in(std::uint32_t slot) noexcept;
   static void erase(Shard&, std::uint64_t hash, std::uint32_t slot) noexcept;
-  void note(std::uint64_t address) noexcept;
-  void unnote(std::uint64_t address) noexcept;
+  void add_to_filter(std::uint64_t address) noexcept;
+  void remove_from_filter(std::uint64_t address) noexcept;
 
   Shard shards_[kShards];
   std::atomic<bool> was_full_{false};

@@ -29,14 +29,14 @@ class Candidates {
   static_assert(kKept >= session::kCheckpointRows);
 
   // Call it when holder `number` has grown.
-  void note(session::Holder& holder, std::uint32_t number) noexcept {
+  void on_growth(session::Holder& holder, std::uint32_t number) noexcept {
     const auto live = static_cast<std::int64_t>(holder.live_bytes.load(std::memory_order_relaxed));
     if (live > threshold_.load(std::memory_order_relaxed) && !is_candidate(holder)) [[unlikely]]
       add(holder, number, live);
   }
 
   // The same of a brief one, which then becomes full.
-  void note_brief(InHook hook, std::uint32_t number, std::int64_t live) noexcept {
+  void on_brief_growth(InHook hook, std::uint32_t number, std::int64_t live) noexcept {
     if (live > threshold_.load(std::memory_order_relaxed)) [[unlikely]]
       add_brief(hook, number, live);
   }

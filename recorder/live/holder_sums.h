@@ -2,7 +2,7 @@
 //
 // All threads with the same stack share a holder. If each event updated it, its cache lines would
 // bounce between processors (481 ns an event with two threads, against 23). The sums are in the
-// session, where readers add them to the holders' figures (View::for_each_sum). They are settled,
+// session, where readers add them to the holders' figures (View::for_each_sum). They are flushed,
 // that is added to the holder, when another node needs the slot, when a sum is large, at each peak
 // step, and ten times a second. Only the lane's owner may call.
 #pragma once
@@ -39,7 +39,7 @@ class HolderSums {
       return grow_at_once(hook, holders, node, api, bytes);
     grow_present(*sum, bytes);
     if (is_large(*sum)) [[unlikely]]
-      settle(hook, holders, *sum);
+      flush(hook, holders, *sum);
     return true;
   }
   void shrink(InHook hook, HolderTable& holders, std::uint32_t node, std::uint64_t bytes,
@@ -52,7 +52,7 @@ class HolderSums {
 
   bool has_sums() const noexcept { return sums_ != nullptr; }
 
-  // Where the node's sum belongs. If it is there, and nothing needs to be settled first,
+  // Where the node's sum belongs. If it is there, and nothing needs to be flushed first,
   // is_present() holds, and the changes below are those of grow() and shrink(). The caller of
   // grow_present() first asks is_large().
   session::HolderSum& place_of(std::uint32_t node) const noexcept { return sums_[node & mask_]; }
@@ -80,8 +80,8 @@ class HolderSums {
   static void shrink_at_once(InHook, HolderTable&, std::uint32_t node, std::uint64_t bytes,
                              bool temporary) noexcept;
 
-  // Settles all sums.
-  void settle(InHook, HolderTable&) noexcept;
+  // Flushes all sums.
+  void flush(InHook, HolderTable&) noexcept;
 
  private:
   static constexpr std::uint64_t kOneAllocated = std::uint64_t{1} << 32, kOneFreed = 1;
@@ -93,8 +93,8 @@ class HolderSums {
   std::atomic<std::uint32_t>& temporary_of(const session::HolderSum& sum) const noexcept {
     return temporaries_[&sum - sums_];
   }
-  bool settle(InHook hook, HolderTable& holders, session::HolderSum& sum) noexcept {
-    return holders.settle(hook, sum, temporary_of(sum), epoch());
+  bool flush(InHook hook, HolderTable& holders, session::HolderSum& sum) noexcept {
+    return holders.flush(hook, sum, temporary_of(sum), epoch());
   }
 
   session::HolderSum* sum_of(InHook hook, HolderTable& holders, std::uint32_t node,
@@ -102,7 +102,7 @@ class HolderSums {
     if (sums_ == nullptr) [[unlikely]]
       return nullptr;
     if (epoch() != peak_epoch()) [[unlikely]]
-      settle(hook, holders);
+      flush(hook, holders);
     session::HolderSum& sum = sums_[node & mask_];
     if (sum.node.load(std::memory_order_relaxed) == node) [[likely]]
       return &sum;

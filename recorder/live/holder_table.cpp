@@ -181,7 +181,7 @@ void HolderTable::grow(InHook, std::uint32_t number, std::uint64_t bytes,
   add_shared(holder.live_count, count);
   add_shared(holder.total_bytes, bytes);
   add_shared(holder.total_count, count);
-  candidates_.note(holder, number);
+  candidates_.on_growth(holder, number);
 }
 
 void HolderTable::restore(InHook, std::uint32_t number, std::uint64_t bytes,
@@ -189,7 +189,7 @@ void HolderTable::restore(InHook, std::uint32_t number, std::uint64_t bytes,
   Holder& holder = changing(number);
   add_shared(holder.live_bytes, bytes);
   add_shared(holder.live_count, count);
-  candidates_.note(holder, number);
+  candidates_.on_growth(holder, number);
 }
 
 void HolderTable::shrink(InHook, std::uint32_t number, std::uint64_t bytes,
@@ -225,8 +225,8 @@ void HolderTable::add_temporary(Holder& holder, std::uint64_t count) noexcept {
     add_shared(word, static_cast<std::uint32_t>(count));
 }
 
-bool HolderTable::settle(InHook hook, session::HolderSum& sum,
-                         std::atomic<std::uint32_t>& temporary, std::uint32_t epoch) noexcept {
+bool HolderTable::flush(InHook hook, session::HolderSum& sum, std::atomic<std::uint32_t>& temporary,
+                        std::uint32_t epoch) noexcept {
   const std::uint32_t number = sum.holder.load(std::memory_order_relaxed);
   const std::uint64_t counts = sum.counts.load(std::memory_order_relaxed);
   if (number == 0 || counts == 0) return true;
@@ -247,16 +247,16 @@ bool HolderTable::add(InHook hook, std::uint32_t number, const HolderChange& cha
 
 bool HolderTable::add(InHook hook, std::uint32_t number, const HolderChange& change,
                       std::uint32_t epoch) noexcept {
-  if (settle_brief(hook, number, change, epoch)) return true;
+  if (flush_brief(hook, number, change, epoch)) return true;
   Holder* const holder = make_full(hook, number);
   if (holder == nullptr) return false;
-  settle_full(*holder, number, change, epoch);
+  flush_full(*holder, number, change, epoch);
   return true;
 }
 
 // False: it is full, or must become so.
-bool HolderTable::settle_brief(InHook hook, std::uint32_t number, const HolderChange& change,
-                               std::uint32_t epoch) noexcept {
+bool HolderTable::flush_brief(InHook hook, std::uint32_t number, const HolderChange& change,
+                              std::uint32_t epoch) noexcept {
   const std::uint32_t now = heap_epoch();
   std::atomic<std::uint64_t>& word = g_session.holders.at(number).figures;
   std::uint64_t figures = word.load(std::memory_order_acquire);
@@ -267,12 +267,13 @@ bool HolderTable::settle_brief(InHook hook, std::uint32_t number, const HolderCh
     if (!brief.add(change, epoch, now)) return false;
   } while (!word.compare_exchange_weak(figures, brief.packed(), std::memory_order_acq_rel));
   if (static_cast<std::int64_t>(change.live_bytes()) > 0)
-    candidates_.note_brief(hook, number, static_cast<std::int64_t>(brief.bytes * brief.live()));
+    candidates_.on_brief_growth(hook, number,
+                                static_cast<std::int64_t>(brief.bytes * brief.live()));
   return true;
 }
 
-void HolderTable::settle_full(Holder& holder, std::uint32_t number, const HolderChange& change,
-                              std::uint32_t epoch) noexcept {
+void HolderTable::flush_full(Holder& holder, std::uint32_t number, const HolderChange& change,
+                             std::uint32_t epoch) noexcept {
   const auto apply = [&]() noexcept {
     add_shared(holder.total_bytes, change.allocated_bytes);
     add_shared(holder.total_count, change.allocated);
@@ -280,7 +281,7 @@ void HolderTable::settle_full(Holder& holder, std::uint32_t number, const Holder
     // Last: without live memory, it may be another stack's.
     add_shared(holder.live_bytes, change.live_bytes());
     add_shared(holder.live_count, change.live_count());
-    if (static_cast<std::int64_t>(change.live_bytes()) > 0) candidates_.note(holder, number);
+    if (static_cast<std::int64_t>(change.live_bytes()) > 0) candidates_.on_growth(holder, number);
   };
   const std::uint32_t now = heap_epoch();
   if (epoch == now) {

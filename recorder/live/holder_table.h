@@ -24,7 +24,7 @@ class HolderTable {
   // The holder's number; 0: a table is full. It becomes a full one (full_holders.h), with `flags`
   // added, as the functions for a `holder` below need it.
   std::uint32_t find_or_add(InHook, std::uint32_t node, Space, Api, std::uint8_t flags) noexcept;
-  // The same for settle() only: a new one is brief.
+  // The same for flush() only: a new one is brief.
   std::uint32_t find_or_add_brief(InHook, std::uint32_t node, Space, Api) noexcept;
 
   // `count` blocks of `bytes` in total were allocated: counts as live and as ever allocated.
@@ -44,9 +44,9 @@ class HolderTable {
   // blocks. `epoch`: the heap's peak_epoch while it was summed; if a peak step has happened since,
   // it also counts for that step. False: the holder would have to become full, and the table of
   // those is; nothing was done.
-  bool settle(InHook, session::HolderSum& sum, std::atomic<std::uint32_t>& temporary,
-              std::uint32_t epoch) noexcept;
-  // A change of a heap holder that no thread has summed up. False: as of settle().
+  bool flush(InHook, session::HolderSum& sum, std::atomic<std::uint32_t>& temporary,
+             std::uint32_t epoch) noexcept;
+  // A change of a heap holder that no thread has summed up. False: as of flush().
   bool add(InHook, std::uint32_t holder, const session::HolderChange&) noexcept;
 
   // What the holders of a node are without.
@@ -95,10 +95,10 @@ class HolderTable {
   bool take_out(InHook, std::uint32_t node, Space, Forgotten&) noexcept;
   bool add(InHook, std::uint32_t holder, const session::HolderChange&,
            std::uint32_t epoch) noexcept;
-  bool settle_brief(InHook, std::uint32_t holder, const session::HolderChange&,
-                    std::uint32_t epoch) noexcept;
-  void settle_full(session::Holder&, std::uint32_t number, const session::HolderChange&,
+  bool flush_brief(InHook, std::uint32_t holder, const session::HolderChange&,
                    std::uint32_t epoch) noexcept;
+  void flush_full(session::Holder&, std::uint32_t number, const session::HolderChange&,
+                  std::uint32_t epoch) noexcept;
   static void add_temporary(session::Holder&, std::uint64_t count) noexcept;
   void save_peak(session::Holder&) noexcept;
   system::Mutex& peak_lock_of(const session::Holder& holder) noexcept {

@@ -6,7 +6,7 @@
 #include "common/machine/page.h"
 #include "common/system/files.h"
 #include "common/system/mutex.h"
-#include "common/system/resident_pages.h"
+#include "common/system/pagemap.h"
 #include "common/system/syscalls.h"
 #include "recorder/session/writer.h"
 #include "recorder/state/counters.h"
@@ -176,7 +176,7 @@ void shrink_object_heap(InHook hook, std::uint64_t bytes) noexcept {
   if (pool != 0) count_more(hook, pool, -static_cast<std::int64_t>(bytes));
 }
 
-void settle_object_heap(InHook hook) noexcept {
+void update_object_heap(InHook hook) noexcept {
   if (has_object_heap()) look(hook, system::monotonic_ns());
 }
 
@@ -184,7 +184,7 @@ void measure_object_heap(InHook hook) noexcept {
   if (has_object_heap()) look(hook, kNow);
 }
 
-void note_object_growth(InHook hook, std::int64_t bytes) noexcept {
+void count_object_growth(InHook hook, std::int64_t bytes) noexcept {
   if (!has_object_heap()) return;
   if (bytes > 0) cover_objects(hook);
   const auto limit = static_cast<std::int64_t>(g_state.limit.bytes());

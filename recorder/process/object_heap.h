@@ -38,14 +38,14 @@ void grow_object_heap(InHook, std::uint64_t bytes) noexcept;
 void shrink_object_heap(InHook, std::uint64_t bytes) noexcept;
 
 // Called by the tick. Looks take at most a hundredth of the time.
-void settle_object_heap(InHook) noexcept;
+void update_object_heap(InHook) noexcept;
 
 // Now, for a bundle that is about to be written.
 void measure_object_heap(InHook) noexcept;
 
 // Objects of so many bytes were recorded, negative: freed. The pool counts what they hold, and the
 // nearer the soft limit, the less they grow until the next look.
-void note_object_growth(InHook, std::int64_t bytes) noexcept;
+void count_object_growth(InHook, std::int64_t bytes) noexcept;
 
 // A new recording begins in a process that was detached from: what it has mapped meanwhile is not
 // known.

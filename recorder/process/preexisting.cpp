@@ -44,7 +44,7 @@ void release_preexisting(InHook hook, std::uint64_t bytes) noexcept {
   g_state.holders.shrink_at_most(hook, g_state.preexisting_holder, bytes, 0);
 }
 
-void settle_preexisting_heap(InHook hook) noexcept {
+void update_preexisting_heap(InHook hook) noexcept {
   const std::uint32_t own = g_state.preexisting_holder;
   const std::uint64_t holders = g_session.holders.size();
   if (own == 0 || exact() || holders > kMostHolders) return;

@@ -27,6 +27,6 @@ void publish_preexisting(InHook) noexcept;
 void release_preexisting(InHook, std::uint64_t bytes) noexcept;
 
 // Called by the tick.
-void settle_preexisting_heap(InHook) noexcept;
+void update_preexisting_heap(InHook) noexcept;
 
 }  // namespace oomrec::recorder

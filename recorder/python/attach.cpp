@@ -192,7 +192,7 @@ void python_reset_after_fork(InHook hook) noexcept {
   g_described.store(false, std::memory_order_relaxed);
 }
 
-void note_objects(InHook hook, session::PoolObjects objects) noexcept {
+void record_pool_objects(InHook hook, session::PoolObjects objects) noexcept {
   g_objects = objects;
   g_described.store(false, std::memory_order_relaxed);
   python_describe(hook);

@@ -32,7 +32,7 @@ void python_modules_unloaded(InHook) noexcept;
 void python_reject(InHook, const char* problem) noexcept;
 
 // Which of the interpreter's objects are recorded, if they come from its pool. The session says so.
-void note_objects(InHook, session::PoolObjects) noexcept;
+void record_pool_objects(InHook, session::PoolObjects) noexcept;
 
 // Called once an interpreter is attached to. The shim sets it.
 using OnPython = void(InHook);

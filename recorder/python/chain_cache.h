@@ -1,6 +1,8 @@
-// The thread's last walk over its Python frames, whose unchanged part the next one reuses (walk.h).
+// The thread's last walk over its Python frames, whose unchanged part the next one reuses (walk.h),
+// and the hash of a chain of frames.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "common/session/layout.h"
@@ -37,7 +39,7 @@ static_assert(sizeof(PythonLink) == 64);
 struct PythonFrame {
   std::uint64_t word;    // frame word of the session; 0: not shown
   std::uint64_t marker;  // an address in the C frame of the eval loop that runs it; 0: unknown
-  std::uint64_t chain;   // of this link and all further out: chain.h
+  std::uint64_t chain;   // of this link and all further out: chain_of()
   std::uint32_t shown;   // how many are shown from the outermost link to this one
 };
 
@@ -65,5 +67,14 @@ struct PythonStack {
   std::uint32_t reused;  // how many, the outermost, come from the last walk
   bool truncated;
 };
+
+// A 64-bit hash of a chain of frames.
+//
+// Computed from the outermost frame inwards, so that each frame has the hash of the chain that ends
+// in it. Each step is a bijection of the outer hash, and of the new frame: chains that differ in
+// one frame always have different hashes; other pairs collide with a chance of 1 in 2^64.
+inline std::uint64_t chain_of(std::uint64_t outside, std::uint64_t a, std::uint64_t b) noexcept {
+  return (std::rotl(outside, 29) ^ (a * 0x9e3779b97f4a7c15u + b)) * 0xd6e8feb86659fd93u;
+}
 
 }  // namespace oomrec::stack

@@ -173,7 +173,7 @@ StringId intern_text(InHook hook, std::string_view text) noexcept {
   if (id != 0)
     g_strings.add(hook, hash, id);
   else
-    session::note_shortage();
+    session::count_shortage();
   return id;
 }
 
@@ -212,7 +212,7 @@ std::uint32_t add_entry(InHook hook, const session::Code& entry, std::uint64_t h
     id = g_session.codes.size();
     if (!g_states.prepare(hook, id) ||
         !g_session.codes.append(hook, id, [&](session::Code& added) { added = entry; })) {
-      session::note_shortage();
+      session::count_shortage();
       return 0;
     }
   }

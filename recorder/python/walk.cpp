@@ -4,7 +4,7 @@
 #include "common/session/view.h"
 #include "common/session/vocabulary.h"
 #include "recorder/python/attach.h"
-#include "recorder/python/chain.h"
+#include "recorder/python/chain_cache.h"
 #include "recorder/python/code_fingerprint.h"
 #include "recorder/python/codes.h"
 #include "recorder/python/unchanged_links.h"

@@ -12,7 +12,7 @@ inline constinit std::atomic<std::uint32_t> g_forget_at{~std::uint32_t{0}};
 
 inline constinit std::atomic<std::uint32_t> g_shortages{0};  // how often there was no memory
 
-inline void note_shortage() noexcept {
+inline void count_shortage() noexcept {
   g_shortages.fetch_add(1, std::memory_order_relaxed);
   g_forget_at.store(0, std::memory_order_relaxed);
 }

@@ -6,7 +6,7 @@
 
 #include "common/session/view.h"
 #include "recorder/python/attach.h"
-#include "recorder/python/chain.h"
+#include "recorder/python/chain_cache.h"
 #include "recorder/python/waiting.h"
 #include "recorder/python/walk.h"
 #include "recorder/session/writer.h"
@@ -237,7 +237,7 @@ std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& threa
     stack.node = cached.node;
     if constexpr (kSelfCheck) check_cached_stack(hook, at, thread, python, cached);
     add_to_walk();
-    if (native.count != 0) note_needless_walk(thread);
+    if (native.count != 0) count_needless_walk(thread);
     return stack.node;
   }
   if (native.count == 0) walk();
@@ -248,7 +248,7 @@ std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& threa
   if (is_cacheable && whole) {
     cached = stack;
     add_to_walk();
-    if (nodes_ever() == nodes) note_needless_walk(thread);
+    if (nodes_ever() == nodes) count_needless_walk(thread);
   }
   return stack.node;
 }

@@ -229,7 +229,7 @@ std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint32_t hash,
           add(hook, outer, frame.word, frame.hash, {.by_parent = is_counted, .child = fresh > 1});
       if (node == 0) {
         if (is_counted) g_node_states.release(outer);
-        session::note_shortage();
+        session::count_shortage();
         break;
       }
       is_counted = fresh > 1;

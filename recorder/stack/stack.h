@@ -12,7 +12,6 @@
 #include "common/machine/frames.h"
 #include "common/session/layout.h"
 #include "common/system/hook_scope.h"
-#include "recorder/python/chain.h"
 #include "recorder/python/chain_cache.h"
 #include "recorder/session/node_states.h"
 #include "recorder/stack/uses_nodes.h"
@@ -25,7 +24,7 @@ struct NativeFrame {
   std::uint64_t pc = 0;
   std::uint64_t sp = 0;     // value of the stack pointer in this frame, after return to it
   std::uint64_t word = 0;   // as interned; 0: not computed yet
-  std::uint64_t chain = 0;  // of this frame and all further out: chain.h
+  std::uint64_t chain = 0;  // of this frame and all further out: chain_of()
   bool exact = false;
   bool guessed = false;  // found by frame pointer, where there is no CFI
 

@@ -63,7 +63,7 @@ bool Walk::read(InHook hook, std::uint64_t address, std::uint64_t& value) const 
     return false;
   }
   if (may_be_unmapped_) return symbols::read_own_memory(hook, address, &value, sizeof value);
-  value = load_cell(address);
+  value = machine::load_word(address);
   return true;
 }
 
@@ -75,7 +75,7 @@ bool Walk::read(InHook hook, std::uint64_t address, std::span<std::uint64_t> wor
     return false;
   if (bounds_.kind != StackKind::growing)
     return symbols::read_own_memory(hook, address, words.data(), bytes);
-  for (std::size_t i = 0; i != words.size(); ++i) words[i] = load_cell(address + i * 8);
+  for (std::size_t i = 0; i != words.size(); ++i) words[i] = machine::load_word(address + i * 8);
   return true;
 }
 

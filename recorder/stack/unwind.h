@@ -4,7 +4,7 @@
 #include <span>
 
 #include "common/machine/frames.h"
-#include "recorder/stack/cell.h"
+#include "common/machine/instructions.h"
 #include "recorder/stack/rules.h"
 #include "recorder/stack/stack.h"
 #include "recorder/stack/stack_bounds.h"
@@ -62,8 +62,8 @@ class Walk {
       frame = {step.outer.pc, step.outer.sp, step.outer.bp, step.outer.exact, step.outer.guessed};
       return step.outcome;
     }
-    if (!rule.keeps_bp()) frame.bp = load_cell(cfa + rule.bp_offset());
-    frame.pc = machine::return_address(load_cell(cfa + rule.return_offset()));
+    if (!rule.keeps_bp()) frame.bp = machine::load_word(cfa + rule.bp_offset());
+    frame.pc = machine::return_address(machine::load_word(cfa + rule.return_offset()));
     frame.sp = cfa;
     frame.exact = frame.guessed = false;
     return frame.pc == 0 ? Outcome::outermost : Outcome::stepped;

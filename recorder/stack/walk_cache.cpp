@@ -8,7 +8,7 @@
 #include "common/machine/page.h"
 #include "common/system/files.h"
 #include "common/system/memory.h"
-#include "recorder/python/chain.h"
+#include "recorder/python/chain_cache.h"
 #include "recorder/python/walk.h"
 #include "recorder/stack/self_check.h"
 
@@ -26,9 +26,9 @@ std::uint64_t bp_outside(const NativeFrame& frame, std::uint64_t bp,
     case BpLocation::unchanged:
       break;
     case BpLocation::cfa_cell:
-      return load_cell(outer.sp + rule.bp_offset());
+      return machine::load_word(outer.sp + rule.bp_offset());
     case BpLocation::bp_cell:
-      return load_cell(bp + rule.bp_offset());
+      return machine::load_word(bp + rule.bp_offset());
     case BpLocation::lost:
       return 0;
   }
@@ -249,7 +249,7 @@ CachedWalk* walk_with_chain(ThreadStacks& thread, const Registers& at,
   return walk.pc == at.pc && walk.sp == at.sp && walk.chain == chain ? &walk : nullptr;
 }
 
-void note_needless_walk(ThreadStacks& thread) noexcept {
+void count_needless_walk(ThreadStacks& thread) noexcept {
   // Half a microsecond each: 5 % of the thread's time, if that often.
   constexpr std::uint32_t kCounted = 256;
   constexpr std::uint64_t kOften = kCounted * 10'000;

@@ -86,7 +86,7 @@ CachedWalk* walk_with_chain(ThreadStacks&, const Registers& at, std::uint64_t ch
 
 // A walk led to a stack that was known: larger caches would have spared it. If that happens often,
 // the thread gets them.
-void note_needless_walk(ThreadStacks&) noexcept;
+void count_needless_walk(ThreadStacks&) noexcept;
 // Only for a thread whose caches are small, and have been used.
 void enlarge_caches(ThreadStacks&) noexcept;
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "recorder/stack/cell.h"
+#include "common/machine/instructions.h"
 
 namespace oomrec::stack {
 
@@ -26,10 +26,10 @@ inline void make_sentinel(Cell& cell) noexcept {
 // The first changed cell from `cell` on, up to a sentinel.
 [[gnu::always_inline]] inline const Cell* first_changed(const Cell* cell) noexcept {
   for (;; cell += 4) {
-    if (load_cell(cell[0].address) != cell[0].value) return cell;
-    if (load_cell(cell[1].address) != cell[1].value) return cell + 1;
-    if (load_cell(cell[2].address) != cell[2].value) return cell + 2;
-    if (load_cell(cell[3].address) != cell[3].value) return cell + 3;
+    if (machine::load_word(cell[0].address) != cell[0].value) return cell;
+    if (machine::load_word(cell[1].address) != cell[1].value) return cell + 1;
+    if (machine::load_word(cell[2].address) != cell[2].value) return cell + 2;
+    if (machine::load_word(cell[3].address) != cell[3].value) return cell + 3;
   }
 }
 
@@ -64,7 +64,8 @@ inline constexpr std::uint64_t kNothing = 0, kOverwritten = 1;
       return kOverwritten;
     const Cell* const cell = first_changed(at.cell);
     if (cell != at.piece->end) [[unlikely]]
-      return (cell->address * 3 + load_cell(cell->address)) * 0x9e3779b97f4a7c15u | kOverwritten;
+      return (cell->address * 3 + machine::load_word(cell->address)) * 0x9e3779b97f4a7c15u |
+             kOverwritten;
     if (at.piece->outer.piece == nullptr) return kNothing;
     at = at.piece->outer;
   }

@@ -29,9 +29,9 @@ void read_clock(InHook hook, ThreadState& thread) noexcept {
   const std::uint64_t now = system::coarse_ns();
   thread.set_time(static_cast<std::uint32_t>((now - g_state.start_ns) / 1'000'000));
   choose_path(thread);
-  if (thread.time_ms - thread.sums_settled_ms >= kTickNs / 1'000'000) [[unlikely]] {
-    thread.sums_settled_ms = thread.time_ms;
-    thread.sums.settle(hook, g_state.holders);
+  if (thread.time_ms - thread.sums_flushed_ms >= kTickNs / 1'000'000) [[unlikely]] {
+    thread.sums_flushed_ms = thread.time_ms;
+    thread.sums.flush(hook, g_state.holders);
   }
   maybe_sample_growth(hook, thread, now);
   if (!exact()) watch_reservations(thread);

@@ -18,7 +18,7 @@ std::int64_t publish_quietly(ThreadState& thread, Space space) noexcept {
       totals.published_live_bytes.fetch_add(share, std::memory_order_relaxed) + share;
   if (share > 0) {
     raise_peak(totals, live);
-    note_watermark(thread);
+    update_watermark(thread);
   }
   return share;
 }

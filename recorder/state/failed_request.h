@@ -9,7 +9,7 @@
 namespace oomrec::recorder {
 
 // What is known of the outcome. By which event it changes:
-//   pending → resolved   PyTorch gives up (confirm_failure), or has its block (note_torch_served)
+//   pending → resolved   PyTorch gives up (confirm_failure), or has its block (on_torch_served)
 //   open → resolved      the same request is served (resolve_served_device), or an exception
 //   reports it
 // What is never resolved is reported at the end of the process, if it has no bundle yet.

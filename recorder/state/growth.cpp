@@ -1,7 +1,6 @@
 #include "recorder/state/growth.h"
 
 #include <sys/resource.h>
-#include <time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -36,7 +35,7 @@ struct Growth {
   std::int64_t resident_bytes = 0;  // 0: not read yet
   std::int64_t live_bytes = 0;
   std::int64_t pending_bytes = 0;  // not notable yet
-  std::uint32_t reserving = 0;     // note_reservation()
+  std::uint32_t reserving = 0;     // on_reservation()
   // The grower of the latest sample in a thread that runs no Python, while a line of Python waited
   // for it (recorder/python/waiting.h); 0: there was none.
   std::uint32_t waited_for = 0;
@@ -69,16 +68,9 @@ void publish_samples() noexcept {
     g_session.header().growth[at].set(largest[at].grower, largest[at].bytes);
 }
 
-std::uint64_t processor_ns_of_all_threads() noexcept {
-  timespec time{};
-  if (system::call(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &time) != 0) return 0;
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
-
 // Whether other threads have done most of the work since the last sample.
 bool did_others_work(ThreadState& thread) noexcept {
-  const std::uint64_t process = processor_ns_of_all_threads(), own = system::processor_ns();
+  const std::uint64_t process = system::processor_ns_of_process(), own = system::processor_ns();
   const std::uint64_t by_all = process - std::exchange(g_growth.processor_ns, process);
   const std::uint64_t by_this = own - std::exchange(thread.processor_ns, own);
   return by_this < by_all / 2;
@@ -149,7 +141,7 @@ void maybe_sample_growth(InHook hook, ThreadState& thread, std::uint64_t now_ns)
   leave();
 }
 
-void note_reservation(InHook hook, ThreadState& thread, std::uint32_t reserving) noexcept {
+void on_reservation(InHook hook, ThreadState& thread, std::uint32_t reserving) noexcept {
   if (g_state.ranges.usable_bytes() < kReservedBytes || system::is_sandboxed() || !enter()) return;
   sample(hook, &thread);
   g_growth.reserving = reserving;

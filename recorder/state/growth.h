@@ -1,5 +1,5 @@
 // Samples which stack runs while memory becomes resident that no recorded allocation explains:
-// what an allocator touches of its reservation (recorder/live/growth_samples.h).
+// what an allocator touches of its reservation (recorder/live/growers.h).
 //
 // Only while there are reservations of 64 MiB that are usable as they are. Then each thread that
 // reads the clock asks the kernel, every 10 ms at most, whether the process has a new peak of
@@ -11,7 +11,7 @@
 #include <span>
 
 #include "common/system/hook_scope.h"
-#include "recorder/live/growth_samples.h"
+#include "recorder/live/growers.h"
 #include "recorder/state/thread_state.h"
 
 namespace oomrec::recorder {
@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kReservedBytes = std::uint64_t{64} << 20;
 void maybe_sample_growth(InHook, ThreadState&, std::uint64_t now_ns) noexcept;
 
 // `reserving`, a holder, has a new reservation. What grows until the next event is its own doing.
-void note_reservation(InHook, ThreadState&, std::uint32_t reserving) noexcept;
+void on_reservation(InHook, ThreadState&, std::uint32_t reserving) noexcept;
 
 // A look: samples once more, as it begins, and then takes all samples for itself.
 class GrowthOfLook {

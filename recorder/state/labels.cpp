@@ -5,7 +5,7 @@
 
 #include "common/system/files.h"
 #include "common/text/frames.h"
-#include "common/text/utf8.h"
+#include "common/text/text.h"
 #include "recorder/session/free_numbers.h"
 #include "recorder/session/index.h"
 #include "recorder/session/private_array.h"

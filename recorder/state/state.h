@@ -92,7 +92,24 @@ inline Phase phase() noexcept { return g_state.phase.load(std::memory_order_rela
 inline bool exact() noexcept { return g_state.mode.load(std::memory_order_relaxed) == Mode::exact; }
 inline void drop(std::uint64_t events = 1) noexcept {
   session::g_session.header().dropped_events.fetch_add(events, std::memory_order_relaxed);
-  session::note_shortage();
+  session::count_shortage();
 }
+
+// --- How many of the program's blocks are recorded, which are fewer as tables fill up
+
+// Called when exact recording has used up its budget. From now on blocks are sampled, finely at
+// first, and the session says so. Blocks already in the tables stay exact.
+void fall_back_to_sampling() noexcept;
+
+// Halves the rate, down to a sample in `most` bytes: there is no memory, and nothing that could be
+// forgotten or thinned.
+inline constexpr std::uint64_t kCoarsestInterval = std::uint64_t{64} << 20;
+void sample_coarser(std::uint64_t most) noexcept;
+
+// Doubles it, up to the one that was asked for: there is memory again.
+void sample_finer() noexcept;
+
+// From now on a sample stands for at least so many bytes.
+void sample_at_least(std::uint64_t bytes) noexcept;
 
 }  // namespace oomrec::recorder

@@ -52,7 +52,7 @@ struct ThreadState {
   std::uint32_t roots[1 + kMaxContexts];
   std::uint32_t common_root;      // the group below the common label, made when that was:
   std::uint64_t common_label;     // g_common_label
-  std::uint32_t sums_settled_ms;  // when its sums were last added to the holders
+  std::uint32_t sums_flushed_ms;  // when its sums were last added to the holders
   live::HolderSums sums;
   // Addresses of its latest blocks, recorded exactly. PyTorch's lie inside other blocks.
   std::uint64_t last_block, last_torch_block;

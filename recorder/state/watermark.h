@@ -37,7 +37,7 @@ void raise_watermark(const ThreadState&) noexcept;
 void reset_watermark_after_fork(InHook) noexcept;
 
 // After a thread has published its share.
-inline void note_watermark(const ThreadState& thread) noexcept {
+inline void update_watermark(const ThreadState& thread) noexcept {
   if (g_watermark.is_set.load(std::memory_order_relaxed)) [[unlikely]]
     raise_watermark(thread);
 }

@@ -1,5 +1,5 @@
-// Periodic work without a thread of our own: part of the slow path of events, at most ten times a
-// second while the program allocates.
+// Periodic work without a thread of our own, and its checkpoints: part of the slow path of events,
+// at most ten times a second while the program allocates.
 #pragma once
 
 #include <cstdint>
@@ -29,5 +29,14 @@ class TickPause {
 };
 
 void reset_ticks_after_fork(InHook) noexcept;
+
+// A checkpoint: the largest holders at a few hundred moments of the process' life, for views over
+// time and for what grows (docs/how-it-works.md). Costs the tick less than 100 µs, however many
+// holders there are (docs/overhead.md).
+//
+// On the tick: adds a checkpoint of tick number `tick`, if it gets one. One thread at a time.
+void add_checkpoint(InHook, std::uint32_t tick, std::uint64_t now) noexcept;
+
+void reset_checkpoints_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

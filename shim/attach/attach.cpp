@@ -17,7 +17,7 @@
 
 #include "common/machine/page.h"
 #include "common/options/options.h"
-#include "common/session/gpu_before_attach.h"
+#include "common/session/attach_pages.h"
 #include "common/system/files.h"
 #include "common/system/text.h"
 #include "common/text/text.h"
@@ -33,12 +33,11 @@
 #include "shim/attach/shell_commands.h"
 #include "shim/dlopen_mode.h"
 #include "shim/gpu/driver.h"
-#include "shim/gpu/lookup.h"
 #include "shim/gpu/pytorch.h"
 #include "shim/heap.h"
 #include "shim/interpose/export.h"
+#include "shim/interpose/loader.h"
 #include "shim/interpose/next.h"
-#include "shim/interpose/real_dlsym.h"
 #include "shim/interpose/redirections.h"
 #include "shim/process.h"
 #include "shim/python_objects.h"
@@ -208,7 +207,7 @@ const char* begin(Options options) noexcept {
     if (observes_heap)
       recorder::add_preexisting_heap(hook, heap.bytes);
     else
-      recorder::note_heap(hook, "heap not observed: the program brings its own malloc");
+      recorder::record_heap_note(hook, "heap not observed: the program brings its own malloc");
   });
   if (mappings) add_mappings(*mappings);
   as_recorder([](InHook hook) { recorder::publish_preexisting(hook); });

@@ -16,11 +16,10 @@
 
 #include "common/system/hook_scope.h"
 #include "recorder/recorder.h"
-#include "shim/gpu/loader_scope.h"
-#include "shim/gpu/lookup.h"
+#include "shim/gpu/driver.h"
 #include "shim/interpose/export.h"
+#include "shim/interpose/loader.h"
 #include "shim/interpose/next.h"
-#include "shim/interpose/real_dlsym.h"
 #include "shim/interpose/redirections.h"
 
 namespace oomrec::shim {
@@ -57,11 +56,11 @@ bool is_in_other_namespace(void* library) noexcept {
 // that one. A library in another namespace says so itself.
 void on_lookup(void* library) noexcept {
   if (library == RTLD_DEFAULT || library == RTLD_NEXT) return;
-  const gpu::LoaderScope loader;
+  const LoaderScope loader;
   if (g_opened.in_namespace.load(std::memory_order_relaxed) && is_in_other_namespace(library)) {
     g_opened.in_namespace.store(false, std::memory_order_relaxed);
-    recorder::note_other_namespace(loader.scope().in_hook(),
-                                   static_cast<const link_map*>(library)->l_name);
+    recorder::record_other_namespace(loader.scope().in_hook(),
+                                     static_cast<const link_map*>(library)->l_name);
   }
   const unsigned long long loads_before =
       g_opened.loads_before.exchange(kNone, std::memory_order_acq_rel);
@@ -75,7 +74,7 @@ void wait_for_lookup() noexcept {
   if (!is_redirecting()) gpu::g_before_lookup.store(on_lookup, std::memory_order_relaxed);
 }
 
-[[gnu::noinline]] void note_deep_opening() noexcept {
+[[gnu::noinline]] void record_deep_opening() noexcept {
   const KeepErrno keep;
   unsigned long long none = kNone;
   if (!g_opened.loads_before.compare_exchange_strong(none, loads_so_far(),
@@ -103,7 +102,7 @@ void wait_for_lookup() noexcept {
   const bool is_alone = is_first && !has_opened_by_jump() &&
                         g_opened.deep_begun.load(std::memory_order_acquire) == number;
   const bool is_bound = (flags & RTLD_NOW) != 0;  // all words are: no need to look anything up
-  const gpu::LoaderScope loader;
+  const LoaderScope loader;
   redirect_deep_bound(is_bound || !is_alone ? nullptr : library, loads_before);
   return library;
 }
@@ -115,7 +114,7 @@ OOMREC_HOOK(void*, dlopen, (const char* file, int flags)) {
   if (has_opened_by_jump()) [[unlikely]]
     g_opened.several.store(true, std::memory_order_release);
   if (depends_on_caller(file)) {
-    if (is_deep && !is_redirecting()) note_deep_opening();
+    if (is_deep && !is_redirecting()) record_deep_opening();
     return g_next.dlopen(file, flags);
   }
   if (is_redirecting()) return open_and_redirect(file, flags);

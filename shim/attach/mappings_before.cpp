@@ -7,13 +7,12 @@
 #include <algorithm>
 
 #include "common/machine/page.h"
-#include "common/system/guard_regions.h"
 #include "common/system/hook_scope.h"
 #include "common/system/memory.h"
-#include "common/system/resident_pages.h"
+#include "common/system/pagemap.h"
 #include "common/system/syscalls.h"
 #include "recorder/stack/memory_map.h"
-#include "shim/interpose/modules.h"
+#include "shim/interpose/loader.h"
 
 namespace oomrec::shim {
 namespace {

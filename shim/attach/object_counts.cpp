@@ -15,7 +15,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "common/session/object_counts_page.h"
+#include "common/session/attach_pages.h"
 #include "common/system/files.h"
 #include "common/system/hook_scope.h"
 #include "common/system/memory.h"
@@ -24,7 +24,7 @@
 #include "recorder/recorder.h"
 #include "shim/api.h"
 #include "shim/interpose/export.h"
-#include "shim/interpose/real_dlsym.h"
+#include "shim/interpose/loader.h"
 
 namespace oomrec::shim {
 
@@ -396,7 +396,7 @@ int run_pending(void*) {
     g_python.PyErr_Clear();
     g_python.PyErr_Restore(type, value, trace);
     if (is_counted)
-      recorder::note_preexisting_objects(
+      recorder::record_preexisting_objects(
           hook, {oomrec_object_counts.text, oomrec_object_counts.page.bytes});
     state().store(is_counted ? Page::done : Page::failed, std::memory_order_release);
   });

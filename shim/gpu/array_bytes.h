@@ -85,4 +85,20 @@ constexpr std::size_t array_bytes(ArrayShape shape, std::size_t bits, unsigned l
   return total;
 }
 
+// The size of an array by its vendor's description, or of a mipmap with so many levels; 0 without a
+// description.
+enum class BlockFormats : bool { none, cuda };
+template <BlockFormats kFormats, class Descriptor>
+constexpr std::size_t described_bytes(const Descriptor* array, unsigned levels) noexcept {
+  if (array == nullptr) return 0;
+  ArrayShape shape{.width = array->Width, .height = array->Height};
+  if constexpr (requires { array->Depth; }) {
+    shape.depth = array->Depth;
+    shape.flags = array->Flags;
+  }
+  const auto format = static_cast<unsigned>(array->Format);
+  return array_bytes(shape, element_bits(format, array->NumChannels), levels,
+                     kFormats == BlockFormats::cuda && is_block_compressed(format));
+}
+
 }  // namespace oomrec::shim::gpu

@@ -1,7 +1,7 @@
 // The functions of the CUDA driver that the library wraps, under every exported name. Declarations,
 // wrappers, the lookup filter and tests are all generated from this table.
 //
-// An action (shim/gpu/actions.h) defines what the call means. It is constructed from the parameters
+// An action (shim/gpu/actions/) defines what the call means. It is constructed from the parameters
 // before the real call, and reads what the driver wrote through them afterwards; any of them may be
 // NULL. Types are in shim/gpu/cuda_types.h. The test gpu_abi uses the vendor's instead, so names
 // are the vendor's. A function is in the list of the first CUDA release series that has it.
@@ -235,4 +235,20 @@
     (node, graph, after, edges, count, params), GraphNode{graph, params})
 
 #define OOMREC_CUDA_FUNCTIONS(X) OOMREC_CUDA_FUNCTIONS_11(X) OOMREC_CUDA_FUNCTIONS_12(X) OOMREC_CUDA_FUNCTIONS_13(X)
+
+// Those that we call as queries: like the others, without an action.
+#define OOMREC_CUDA_QUERIES(X) \
+  X(cuCtxGetCurrent,              (CUcontext* context)) \
+  X(cuCtxGetDevice,               (CUdevice* device)) \
+  X(cuStreamGetCtx,               (CUstream stream, CUcontext* context)) \
+  X(cuMemGetInfo_v2,              (size_t* free, size_t* total)) \
+  X(cuDeviceGetUuid,              (CUuuid* uuid, CUdevice device)) \
+  X(cuDeviceGetName,              (char* name, int size, CUdevice device)) \
+  X(cuDriverGetVersion,           (int* version)) \
+  X(cuStreamGetCaptureInfo_v2,    (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** dependencies, size_t* count)) \
+  X(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode* mode)) \
+  X(cuMemGetAddressRange_v2,      (CUdeviceptr* base, size_t* bytes, CUdeviceptr address)) \
+  X(cuDeviceGetMemPool,           (CUmemoryPool* pool, CUdevice device)) \
+  X(cuMemPoolGetAttribute,        (CUmemoryPool pool, CUmemPool_attribute attribute, void* value)) \
+  X(cuDevicePrimaryCtxGetState,   (CUdevice device, unsigned int* flags, int* active))
 // clang-format on

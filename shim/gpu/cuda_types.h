@@ -166,18 +166,9 @@ struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC {
   unsigned int reserved[16];
 };
 
-// The size of an array, or of a mipmap with so many levels; 0 without a description.
 template <typename Descriptor>
 constexpr std::size_t bytes_of(const Descriptor* array, unsigned levels = 1) noexcept {
-  if (array == nullptr) return 0;
-  gpu::ArrayShape shape{.width = array->Width, .height = array->Height};
-  if constexpr (requires { array->Depth; }) {
-    shape.depth = array->Depth;
-    shape.flags = array->Flags;
-  }
-  const auto format = static_cast<unsigned>(array->Format);
-  return gpu::array_bytes(shape, gpu::element_bits(format, array->NumChannels), levels,
-                          gpu::is_block_compressed(format));
+  return gpu::described_bytes<gpu::BlockFormats::cuda>(array, levels);
 }
 
 // One change to a sparse array's memory.

@@ -7,11 +7,9 @@
 #include "recorder/device_memory/preexisting_devices.h"
 #include "recorder/devices/registry.h"
 #include "recorder/recorder.h"
-#include "shim/gpu/loader_scope.h"
 #include "shim/gpu/pytorch.h"
-#include "shim/interpose/modules.h"
+#include "shim/interpose/loader.h"
 #include "shim/interpose/next.h"
-#include "shim/interpose/real_dlsym.h"
 
 namespace oomrec::shim::gpu {
 namespace {

@@ -143,6 +143,11 @@ void start_gpu() noexcept;
 void on_library_closed() noexcept;
 void on_fork_child() noexcept;
 
+// Called first by each lookup of the program, which enters the loader anyway, with the handle that
+// the program passes; may be nullptr.
+using BeforeLookup = void(void* library) noexcept;
+inline constinit std::atomic<BeforeLookup*> g_before_lookup{nullptr};
+
 // For a program that was attached to: calls `visit` for each function of the drivers that are
 // loaded, with the driver's own address and our wrapper.
 // loaded_drivers(): a number that changes when one of them comes or goes.

@@ -142,21 +142,12 @@ struct hipChannelFormatDesc {
   int f;
 };
 
-// The size of an array, or of a mipmap with so many levels; 0 without a description.
 template <typename Descriptor>
 constexpr std::size_t bytes_of(const Descriptor* array, unsigned levels = 1) noexcept {
-  if (array == nullptr) return 0;
-  gpu::ArrayShape shape{.width = array->Width, .height = array->Height};
-  if constexpr (requires { array->Depth; }) {
-    shape.depth = array->Depth;
-    shape.flags = array->Flags;
-  }
-  return gpu::array_bytes(
-      shape, gpu::element_bits(static_cast<unsigned>(array->Format), array->NumChannels), levels,
-      false);
+  return gpu::described_bytes<gpu::BlockFormats::none>(array, levels);
 }
 
-// The same for functions that take the bits of each channel.
+// For functions that take the bits of each channel.
 constexpr std::size_t bytes_of(const hipChannelFormatDesc* element, hipExtent extent,
                                unsigned flags, unsigned levels = 1) noexcept {
   if (element == nullptr) return 0;

@@ -15,10 +15,8 @@
 #include "recorder/devices/registry.h"
 #include "recorder/recorder.h"
 #include "shim/gpu/driver.h"
-#include "shim/gpu/loader_scope.h"
-#include "shim/gpu/lookup.h"
+#include "shim/interpose/loader.h"
 #include "shim/interpose/next.h"
-#include "shim/interpose/real_dlsym.h"
 
 extern "C" {
 // The dlsym that the program would have called without us: the loader's, or another preloaded

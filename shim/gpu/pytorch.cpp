@@ -12,9 +12,8 @@
 #include "recorder/devices/pytorch.h"
 #include "recorder/devices/registry.h"
 #include "recorder/recorder.h"
-#include "shim/gpu/loader_scope.h"
 #include "shim/interpose/export.h"
-#include "shim/interpose/real_dlsym.h"
+#include "shim/interpose/loader.h"
 
 namespace oomrec::shim::gpu {
 namespace {
@@ -76,7 +75,7 @@ void* open_libc10(const void* caller) noexcept {
     function->real.store(found, std::memory_order_relaxed);
   }
   if (library != nullptr) g_next.dlclose(library);
-  recorder::note_torch();
+  recorder::set_torch_present();
   g_resolved.store(true, std::memory_order_release);
 }
 

@@ -3,7 +3,6 @@
 #include <atomic>
 
 #include "recorder/device_memory/polling.h"
-#include "recorder/device_memory/pools.h"
 #include "recorder/device_memory/preexisting_devices.h"
 #include "recorder/devices/registry.h"
 #include "shim/gpu/driver.h"
@@ -29,7 +28,7 @@ CachedContext& slot_of(std::uint64_t context) noexcept {
 
 }  // namespace
 
-void note_context(const Site& site) noexcept {
+void store_context(const Site& site) noexcept {
   if (site.context == 0) return;
   CachedContext& slot = slot_of(site.context);
   slot.context.store(site.context, std::memory_order_relaxed);
@@ -48,7 +47,7 @@ std::uint64_t primary_context(Vendor vendor, std::int32_t ordinal) noexcept {
   return ordinal < 0 || ordinal >= kMaxDevices ? 0 : g_primaries[ordinal].load();
 }
 
-void note_primary_context(std::int32_t ordinal, std::uint64_t context) noexcept {
+void store_primary_context(std::int32_t ordinal, std::uint64_t context) noexcept {
   if (ordinal >= 0 && ordinal < kMaxDevices) g_primaries[ordinal].store(context);
 }
 
@@ -73,7 +72,7 @@ std::uint32_t entry_of(Vendor vendor, std::int32_t ordinal) noexcept {
 
 Site current_site(Vendor vendor) noexcept {
   const Site site = queries_of(vendor).site();
-  note_context(site);
+  store_context(site);
   return site;
 }
 

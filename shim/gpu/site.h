@@ -13,11 +13,11 @@ constexpr std::uint64_t context_of_ordinal(std::int32_t ordinal) noexcept {
 
 // The device of a context, if it was seen while the context was current; -1: unknown.
 std::int32_t ordinal_of_context(std::uint64_t context) noexcept;
-void note_context(const Site&) noexcept;
+void store_context(const Site&) noexcept;
 
 // A device's primary context; 0: unknown.
 std::uint64_t primary_context(session::Vendor, std::int32_t ordinal) noexcept;
-void note_primary_context(std::int32_t ordinal, std::uint64_t context) noexcept;
+void store_primary_context(std::int32_t ordinal, std::uint64_t context) noexcept;
 
 // The device's entry in the session. Queries the driver at the first use of the device.
 std::uint32_t entry_of(session::Vendor, std::int32_t ordinal) noexcept;

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <iterator>
 
+#include "shim/interpose/loader.h"
 #include "shim/interpose/next_functions.h"
-#include "shim/interpose/real_dlsym.h"
 
 // Only the hooks' addresses matter here. They must be constants, which a function's address as a
 // void* is not.

@@ -11,8 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "shim/interpose/modules.h"
-#include "shim/interpose/real_dlsym.h"
+#include "shim/interpose/loader.h"
 
 namespace oomrec::shim {
 

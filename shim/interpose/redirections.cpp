@@ -18,9 +18,8 @@
 #include "common/system/memory.h"
 #include "common/system/syscalls.h"
 #include "recorder/symbols/elf_symbols.h"
-#include "shim/interpose/modules.h"
+#include "shim/interpose/loader.h"
 #include "shim/interpose/next.h"
-#include "shim/interpose/real_dlsym.h"
 #include "shim/interpose/writable_pages.h"
 
 namespace oomrec::shim {

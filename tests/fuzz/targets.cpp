@@ -19,7 +19,6 @@
 #include "common/limits/counted_limits.h"
 #include "common/limits/health.h"
 #include "common/limits/memory_pools.h"
-#include "common/limits/privileges.h"
 #include "common/limits/stalls.h"
 #include "common/options/options.h"
 #include "common/session/secrets.h"

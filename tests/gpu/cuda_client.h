@@ -8,16 +8,12 @@ namespace oomrec::gpu_trial {
 
 using namespace shim::cuda;
 
-// The functions of the table, found in the chosen way.
-struct Cuda {
-#define X(name, base, parameters, ...) CUresult(*name) parameters = nullptr;
-  OOMREC_CUDA_FUNCTIONS(X)
-#undef X
-};
-extern Cuda f;
+using Result = CUresult;
+
+#define CLIENT_FUNCTIONS(X) OOMREC_CUDA_FUNCTIONS(X)
 
 // Other functions that a client needs, which the library does not wrap.
-#define OTHER_CUDA_FUNCTIONS(X)                                                           \
+#define CLIENT_OTHER_FUNCTIONS(X)                                                         \
   X(cuInit, (unsigned flags))                                                             \
   X(cuCtxSetCurrent, (CUcontext context))                                                 \
   X(cuCtxGetCurrent, (CUcontext * context))                                               \
@@ -37,14 +33,6 @@ extern Cuda f;
   X(cuIpcGetMemHandle, (CUipcMemHandle * out, CUdeviceptr block))                         \
   X(cuGreenCtxDestroy, (CUgreenCtx context))
 
-struct OtherCuda {
-#define X(name, parameters) CUresult(*name) parameters = nullptr;
-  OTHER_CUDA_FUNCTIONS(X)
-#undef X
-};
-extern OtherCuda other;
-
-// Fills `f` by linking. Defined in a separate file, for programs that link.
-void reach_by_links();
-
 }  // namespace oomrec::gpu_trial
+
+#include "tests/gpu/client.h"

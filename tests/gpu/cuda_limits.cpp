@@ -3,8 +3,8 @@
 
 namespace oomrec::gpu_trial {
 
-Cuda f;
-OtherCuda other;
+Functions f;
+OtherFunctions other;
 
 namespace {
 

@@ -10,8 +10,8 @@
 
 namespace oomrec::gpu_trial {
 
-Cuda f;
-OtherCuda other;
+Functions f;
+OtherFunctions other;
 
 TEST_CASE("before cuInit and without a context, calls behave as unrecorded") {
   static const Reached reached;

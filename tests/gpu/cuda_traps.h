@@ -18,7 +18,7 @@ struct Reached {
     OOMREC_CUDA_FUNCTIONS(X)
 #undef X
 #define X(name, parameters) look_up(library, #name, other.name);
-    OTHER_CUDA_FUNCTIONS(X)
+    CLIENT_OTHER_FUNCTIONS(X)
 #undef X
     look_up(library, "fake_gpu_fail", g_fail);
     look_up(library, "fake_gpu_calls", g_calls);

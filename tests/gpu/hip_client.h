@@ -8,16 +8,12 @@ namespace oomrec::gpu_trial {
 
 using namespace shim::hip;
 
-// The functions of the table, found in the chosen way.
-struct Hip {
-#define X(name, base, parameters, ...) hipError_t(*name) parameters = nullptr;
-  OOMREC_HIP_FUNCTIONS(X)
-#undef X
-};
-extern Hip f;
+using Result = hipError_t;
+
+#define CLIENT_FUNCTIONS(X) OOMREC_HIP_FUNCTIONS(X)
 
 // Other functions that a client needs, which the library does not wrap.
-#define OTHER_HIP_FUNCTIONS(X)                                                               \
+#define CLIENT_OTHER_FUNCTIONS(X)                                                            \
   X(hipSetDevice, (int device))                                                              \
   X(hipGetLastError, ())                                                                     \
   X(hipCtxDestroy, (hipCtx_t context))                                                       \
@@ -32,14 +28,6 @@ extern Hip f;
     (void* out, hipMemGenericAllocationHandle_t handle, int type, unsigned long long flags)) \
   X(hipIpcGetMemHandle, (hipIpcMemHandle_t * out, void* block))
 
-struct OtherHip {
-#define X(name, parameters) hipError_t(*name) parameters = nullptr;
-  OTHER_HIP_FUNCTIONS(X)
-#undef X
-};
-extern OtherHip other;
-
-// Fills `f` by linking. Defined in a separate file, for programs that link.
-void reach_by_links();
-
 }  // namespace oomrec::gpu_trial
+
+#include "tests/gpu/client.h"

@@ -4,8 +4,8 @@
 
 namespace oomrec::gpu_trial {
 
-Hip f;
-OtherHip other;
+Functions f;
+OtherFunctions other;
 
 namespace {
 
@@ -19,7 +19,7 @@ struct Reached {
     OOMREC_HIP_FUNCTIONS(X)
 #undef X
 #define X(name, parameters) look_up(library, #name, other.name);
-    OTHER_HIP_FUNCTIONS(X)
+    CLIENT_OTHER_FUNCTIONS(X)
 #undef X
   }
 };

@@ -7,7 +7,7 @@
 #include <ctime>
 #include <numeric>
 
-#include "common/text/utf8.h"
+#include "common/text/text.h"
 
 namespace oomrec::tools {
 namespace {

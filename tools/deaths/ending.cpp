@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <string_view>
-#include <vector>
 
 #include "common/bundle/bundle.h"
 #include "common/system/files.h"
 #include "common/system/text.h"
-#include "tools/base/text.h"
 #include "tools/deaths/evidence.h"
 
 namespace oomrec::tools::deaths {
@@ -44,14 +42,12 @@ std::optional<int> status_of_zombie(pid_t pid, std::uint64_t start_ticks) {
   char buffer[1024];
   const long bytes = system::read_file(path.c_str(), buffer, sizeof buffer);
   if (bytes <= 0) return std::nullopt;
-  std::string_view text{buffer, static_cast<std::size_t>(bytes)};
-  text.remove_prefix(std::min(text.rfind(')') + 2, text.size()));  // its name may hold blanks
-  const std::vector<std::string_view> fields = split(text, ' ');   // from the third on
-  constexpr std::size_t kStart = 22 - 3, kStatus = 52 - 3;
-  if (fields.size() <= kStatus || fields[0] != "Z" ||
-      system::number_in(fields[kStart]) != start_ticks)
+  const std::string_view text{buffer, static_cast<std::size_t>(bytes)};
+  const std::string_view status = system::stat_field(text, 52);
+  if (status.empty() || system::stat_field(text, 3) != "Z" ||
+      system::number_in(system::stat_field(text, 22)) != start_ticks)
     return std::nullopt;
-  return static_cast<int>(system::number_in(fields[kStatus]));
+  return static_cast<int>(system::number_in(status));
 }
 
 Ending ending_of(const session::View& view, const DeathObservation& observed) {

@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/machine/aarch64/thread_registers.h"
-#include "common/machine/code_operand.h"
+#include "common/machine/thread_registers.h"
 
 namespace oomrec::machine {
 

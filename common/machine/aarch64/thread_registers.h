@@ -21,7 +21,6 @@
 #include <iterator>
 
 #include "common/machine/aarch64/frames.h"
-#include "common/machine/interrupted_call.h"
 
 namespace oomrec::machine {
 

@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/machine/code_operand.h"
-#include "common/machine/x86_64/thread_registers.h"
+#include "common/machine/thread_registers.h"
 
 namespace oomrec::machine {
 

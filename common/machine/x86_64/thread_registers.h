@@ -13,8 +13,6 @@
 #include <cstdint>
 #include <iterator>
 
-#include "common/machine/interrupted_call.h"
-
 namespace oomrec::machine {
 
 // The kernel shows what the call has returned to it, and restarts it after the stop.

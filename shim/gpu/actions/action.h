@@ -1,4 +1,7 @@
-// Shared by all actions: keys, results of a call, and the action of calls that can only fail.
+// The meaning of a driver's calls: one action for each row of the tables (call.h lists what an
+// action may define). CUDA and HIP share them. Any pointer from the program may be NULL.
+//
+// Here: keys, results of a call, and the action of calls that can only fail.
 #pragma once
 
 #include <type_traits>

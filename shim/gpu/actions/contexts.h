@@ -14,7 +14,7 @@ struct ContextEnd {
   explicit ContextEnd(Context ended) noexcept : context(key_of(ended)) {}
   std::uint64_t context;
   void on_success(InHook hook, const Call& call) const noexcept {
-    note_context({-1, context});  // another context may get the same handle
+    store_context({-1, context});  // another context may get the same handle
     recorder::on_context_end(hook, call.api, call.vendor, context);
   }
 };
@@ -27,7 +27,7 @@ struct MadeContext {
 
   Allocation allocation() const noexcept { return {}; }
   Site site(const Call&) const noexcept { return {ordinal, 0}; }
-  void on_success(InHook, const Call&) const noexcept { note_context({ordinal, value_at(out)}); }
+  void on_success(InHook, const Call&) const noexcept { store_context({ordinal, value_at(out)}); }
 };
 template <class Out>
 MadeContext(Out*, std::int32_t) -> MadeContext<Out>;
@@ -37,7 +37,7 @@ struct PrimaryRetained : MadeContext<Out> {
   PrimaryRetained(const Out* at, std::int32_t device) noexcept : MadeContext<Out>{at, device} {}
   void on_success(InHook hook, const Call& call) const noexcept {
     MadeContext<Out>::on_success(hook, call);
-    note_primary_context(this->ordinal, value_at(this->out));
+    store_primary_context(this->ordinal, value_at(this->out));
   }
 };
 

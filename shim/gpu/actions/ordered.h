@@ -5,7 +5,7 @@
 
 #include "recorder/device_memory/graphs.h"
 #include "recorder/device_memory/memory.h"
-#include "recorder/device_memory/pools.h"
+#include "recorder/device_memory/polling.h"
 #include "recorder/devices/registry.h"
 
 namespace oomrec::shim::gpu {

@@ -6,7 +6,7 @@
 
 #include "recorder/recorder.h"
 #include "recorder/state/state.h"
-#include "recorder/tick/checkpoints.h"
+#include "recorder/tick/tick.h"
 #include "tests/unit/recorder/session/fixtures.h"
 
 using namespace oomrec;

@@ -135,7 +135,7 @@ TEST_CASE("whoever sees that a sum has another node sees what its holder has got
   REQUIRE(sums.grow(kHook, g_table, other, Api::malloc, 48));
   sums.shrink(kHook, g_table, other, 48, false);
   sums.shrink(kHook, g_table, kFirst, 48, false);
-  sums.settle(kHook, g_table);
+  sums.flush(kHook, g_table);
   g_table.candidates().drop_empty();
   REQUIRE(g_table.of_node(kFirst) != live::HolderTable::Has::needed);
   std::uint32_t seen = 0;

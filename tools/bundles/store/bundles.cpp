@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "common/bundle/manifest_keys.h"
+#include "common/bundle/manifest.h"
 #include "common/session/view.h"
 #include "common/text/text.h"
 #include "tools/base/directory.h"

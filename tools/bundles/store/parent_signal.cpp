@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "common/session/notable.h"
-#include "common/session/sender.h"
 #include "common/text/own_code.h"
 #include "common/text/text.h"
 #include "tools/base/error.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string_view>
 
-#include "common/session/gpu_before_attach.h"
+#include "common/session/attach_pages.h"
 #include "tools/processes/attach/loaded_copies.h"
 #include "tools/processes/attach/module_data.h"
 #include "tools/processes/attach/remote_call.h"

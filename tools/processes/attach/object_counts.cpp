@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/session/object_counts_page.h"
+#include "common/session/attach_pages.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/processes/attach/call_guard.h"

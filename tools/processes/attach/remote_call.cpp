@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/machine/code_writer.h"
-#include "common/machine/system_calls.h"
+#include "common/machine/platform.h"
 #include "tools/base/error.h"
 #include "tools/processes/attach/machine_code.h"
 #include "tools/processes/attach/refusal.h"

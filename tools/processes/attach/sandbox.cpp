@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/machine/system_calls.h"
+#include "common/machine/platform.h"
 #include "tools/base/error.h"
 #include "tools/base/number.h"
 #include "tools/processes/attach/refusal.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "common/machine/system_calls.h"
+#include "common/machine/platform.h"
 #include "tools/base/directory.h"
 #include "tools/base/number.h"
 

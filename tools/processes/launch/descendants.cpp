@@ -31,21 +31,15 @@ std::optional<Status> status_of(pid_t pid) {
   char buffer[1024];
   const long bytes = system::read_file(path.c_str(), buffer, sizeof buffer);
   if (bytes <= 0) return std::nullopt;
-  std::string_view text{buffer, static_cast<std::size_t>(bytes)};
+  const std::string_view text{buffer, static_cast<std::size_t>(bytes)};
   const std::size_t name = text.find('(');
   const std::size_t end = text.rfind(')');
   if (name >= end || end == std::string_view::npos) return std::nullopt;
   Status status;
   status.name = text.substr(name + 1, end - name - 1);
-  text.remove_prefix(end + 1);
-  for (int field = 3; field <= 24; ++field) {
-    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-    if (field == 4) status.parent = static_cast<pid_t>(system::number_in(text));
-    if (field == 24)
-      status.resident_bytes =
-          system::number_in(text) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-    text.remove_prefix(std::min(text.find(' '), text.size()));
-  }
+  status.parent = static_cast<pid_t>(system::number_in(system::stat_field(text, 4)));
+  status.resident_bytes = system::number_in(system::stat_field(text, 24)) *
+                          static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   return status;
 }
 

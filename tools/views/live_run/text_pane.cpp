@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/text/utf8.h"
+#include "common/text/text.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/views/screen/prompt.h"

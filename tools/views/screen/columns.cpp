@@ -7,7 +7,7 @@
 #include <cwchar>
 #include <utility>
 
-#include "common/text/utf8.h"
+#include "common/text/text.h"
 
 namespace oomrec::tools::views {
 namespace {

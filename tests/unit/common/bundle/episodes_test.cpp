@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/bundle/manifest_keys.h"
+#include "common/bundle/manifest.h"
 
 using namespace oomrec;
 using namespace oomrec::bundle;

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "common/bundle/bundle.h"
-#include "common/calls/calls.h"
+#include "common/system/files.h"
 #include "tests/unit/common/bundle/scratch.h"
 #include "tests/unit/common/bundle/session_image.h"
 
@@ -70,10 +70,10 @@ TEST_CASE("a bundle is complete or absent, whichever system call fails") {
     for (const bool from_then_on : {false, true}) {
       for (std::uint64_t n = 1;; ++n) {
         Scratch scratch;
-        calls::g_injection = {.fail_at = n, .error = error, .from_then_on = from_then_on};
+        system::g_injection = {.fail_at = n, .error = error, .from_then_on = from_then_on};
         const Result result = scratch.try_write(session.view(), refusal(session));
-        const std::uint64_t failed = calls::g_injection.failed;
-        calls::g_injection = {};
+        const std::uint64_t failed = system::g_injection.failed;
+        system::g_injection = {};
         if (failed == 0) {
           CHECK(n > 50);
           CHECK(result == Result::written);

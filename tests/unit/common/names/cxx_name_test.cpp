@@ -1,5 +1,5 @@
 // Short C++ names, and which functions are the standard library's.
-#include "common/names/cxx_name.h"
+#include "common/names/names.h"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/session/sender.h"
+#include "common/session/notable.h"
 #include "common/verdict/verdict.h"
 #include "tests/unit/common/bundle/session_image.h"
 

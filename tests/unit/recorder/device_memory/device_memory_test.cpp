@@ -7,7 +7,7 @@
 #include "recorder/device_memory/graphs.h"
 #include "recorder/device_memory/lifetimes.h"
 #include "recorder/device_memory/memory.h"
-#include "recorder/device_memory/pools.h"
+#include "recorder/device_memory/polling.h"
 #include "recorder/devices/registry.h"
 #include "tests/unit/recorder/running.h"
 

@@ -4,7 +4,6 @@
 
 #include "recorder/device_memory/memory.h"
 #include "recorder/device_memory/pytorch.h"
-#include "recorder/devices/fragmentation.h"
 #include "recorder/devices/pytorch.h"
 #include "recorder/devices/registry.h"
 #include "recorder/failures/failures.h"
@@ -39,7 +38,7 @@ std::uint32_t add_module(const char* path) {
 struct Fixture {
   Fixture() {
     need(Mode::sampled);
-    recorder::note_torch();
+    recorder::set_torch_present();
     static const std::uint32_t allocator = add_module("/opt/torch/lib/libc10_cuda.so");
     static const std::uint32_t first = recorder::describe_device(kHook, {Vendor::cuda, 0, {}, {}});
     device = first;

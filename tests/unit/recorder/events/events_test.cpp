@@ -14,7 +14,7 @@
 #include "recorder/events/heap.h"
 #include "recorder/events/in_flight.h"
 #include "recorder/events/mappings.h"
-#include "recorder/process/ended_children.h"
+#include "recorder/process/ended_processes.h"
 #include "recorder/recorder.h"
 #include "recorder/state/labels.h"
 #include "recorder/state/state.h"

@@ -8,7 +8,7 @@
 
 #include "recorder/events/heap.h"
 #include "recorder/failures/bundle_scheduler.h"
-#include "recorder/state/sampling_mode.h"
+#include "recorder/state/state.h"
 #include "recorder/tick/tick.h"
 #include "tests/unit/recorder/running.h"
 

@@ -11,14 +11,13 @@
 #include <vector>
 
 #include "recorder/events/heap.h"
-#include "recorder/failures/bundle_requests.h"
 #include "recorder/failures/bundle_scheduler.h"
 #include "recorder/failures/episode.h"
 #include "recorder/failures/exceptions.h"
 #include "recorder/failures/failures.h"
-#include "recorder/failures/php.h"
-#include "recorder/failures/thrown_exception.h"
 #include "recorder/limits/thresholds.h"
+#include "recorder/runtimes/native_end.h"
+#include "recorder/runtimes/php.h"
 #include "recorder/state/failed_request.h"
 #include "recorder/state/labels.h"
 #include "recorder/state/request.h"

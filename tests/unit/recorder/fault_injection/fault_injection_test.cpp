@@ -10,7 +10,6 @@
 #include "recorder/events/heap.h"
 #include "recorder/failures/failures.h"
 #include "recorder/fault_injection/fault_injection.h"
-#include "recorder/fault_injection/site.h"
 #include "recorder/limits/thresholds.h"
 #include "recorder/recorder.h"
 #include "recorder/stack/stack.h"

@@ -1,6 +1,6 @@
 // Stacks that nothing needs any more are forgotten in sampled mode, too.
 #include "recorder/forget/thinning.h"
-#include "recorder/state/sampling_mode.h"
+#include "recorder/state/state.h"
 #include "tests/unit/recorder/forget/churn.h"
 
 using namespace oomrec;

@@ -83,7 +83,7 @@ TEST_CASE("an old block is freed in the middle of a round: its stack is not used
       churn.replace(8);
       old.replace(1);
       // Now only the thread's sum has the stack of the block that it replaced.
-      recorder::t_thread->sums.settle(kHook, recorder::g_state.holders);
+      recorder::t_thread->sums.flush(kHook, recorder::g_state.holders);
       churn.replace(8);
       if (i % 4 == 0) wrong += stale_sums();
     }

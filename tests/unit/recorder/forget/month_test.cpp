@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-#include "common/bundle/cgroup_processes.h"
+#include "common/bundle/process_group.h"
 #include "recorder/session/node_states.h"
 #include "tests/unit/recorder/forget/churn.h"
 

@@ -13,7 +13,7 @@
 #include <chrono>
 #include <thread>
 
-#include "common/calls/calls.h"
+#include "common/system/files.h"
 #include "recorder/helper/from_process.h"
 #include "recorder/session/writer.h"
 #include "tests/unit/common/bundle/scratch.h"
@@ -45,7 +45,7 @@ std::uint32_t failure_entry() {
       f.bytes = 4099;
       f.error = ENOMEM;
       f.api = static_cast<std::uint16_t>(Api::malloc);
-      f.time_ns = calls::monotonic_ns();
+      f.time_ns = system::monotonic_ns();
     }));
     return index;
   }();
@@ -152,15 +152,15 @@ TEST_CASE("a hanging write delays the program no longer than the bound") {
   Scratch scratch;
   failure_entry();
   const auto began = std::chrono::steady_clock::now();
-  calls::g_injection = {.fail_at = 1, .only = SYS_write, .hang_seconds = 20};
+  system::g_injection = {.fail_at = 1, .only = SYS_write, .hang_seconds = 20};
 
   CHECK(write_here(scratch.dumps, true, 1) == Result::timed_out);
 
   const auto took = std::chrono::steady_clock::now() - began;
   CHECK(took >= std::chrono::milliseconds(900));
   CHECK(took < std::chrono::seconds(3));
-  CHECK(calls::g_injection.failed == 1);
-  calls::g_injection = {};
+  CHECK(system::g_injection.failed == 1);
+  system::g_injection = {};
   CHECK(finish(kHook, 5));
   CHECK(write_here(scratch.dumps) == Result::written);
   CHECK(finish(kHook, 5));  // otherwise the next test's plan would apply to this one's fsync
@@ -169,13 +169,13 @@ TEST_CASE("a hanging write delays the program no longer than the bound") {
 TEST_CASE("a slow fsync does not delay the program") {
   Scratch scratch;
   failure_entry();
-  calls::g_injection = {.fail_at = 1, .only = SYS_fsync, .hang_seconds = 2};
+  system::g_injection = {.fail_at = 1, .only = SYS_fsync, .hang_seconds = 2};
   const auto began = std::chrono::steady_clock::now();
   CHECK(write_here(scratch.dumps) == Result::written);
   CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(1));
   CHECK_FALSE(finish(kHook, 0));
   CHECK(finish(kHook, 5));
-  calls::g_injection = {};
+  system::g_injection = {};
   CHECK(scratch.entries() == 1);
 }
 
@@ -191,12 +191,12 @@ TEST_CASE("a late outcome is written by a helper that does not delay the program
     return text.find("\"recovered\"") != std::string::npos;
   };
   CHECK_FALSE(outcome());
-  calls::g_injection = {.fail_at = 1, .only = SYS_renameat, .hang_seconds = 2};
+  system::g_injection = {.fail_at = 1, .only = SYS_renameat, .hang_seconds = 2};
   const auto began = std::chrono::steady_clock::now();
   CHECK(complete_last(kHook, OutcomeKind::recovered, 0, 1));
   const auto took = std::chrono::steady_clock::now() - began;
-  CHECK(calls::g_injection.failed == 1);
-  calls::g_injection = {};
+  CHECK(system::g_injection.failed == 1);
+  system::g_injection = {};
   CHECK(took < std::chrono::milliseconds(1900));
   CHECK_FALSE(complete_last(kHook, OutcomeKind::recovered, 0, 0));
   CHECK(finish(kHook, 5));

@@ -43,14 +43,14 @@ std::atomic<u32>& epoch() { return g_session.header().spaces[0].peak_epoch; }
 // One thread's sum for one holder after another.
 class Summer {
  public:
-  bool settle(u32 holder, const HolderChange& change, u32 at_epoch) {
+  bool flush(u32 holder, const HolderChange& change, u32 at_epoch) {
     sum_.holder = holder;
     sum_.allocated_bytes = change.allocated_bytes;
     sum_.freed_bytes = change.freed_bytes;
     sum_.counts = change.allocated << 32 | change.freed;
     temporary_ = static_cast<u32>(change.temporary);
-    const bool settled = g_holders.settle(kHook, sum_, temporary_, at_epoch);
-    return settled && sum_.counts == 0 && sum_.allocated_bytes == 0 && sum_.freed_bytes == 0 &&
+    const bool flushed = g_holders.flush(kHook, sum_, temporary_, at_epoch);
+    return flushed && sum_.counts == 0 && sum_.allocated_bytes == 0 && sum_.freed_bytes == 0 &&
            temporary_ == 0;
   }
 
@@ -117,26 +117,26 @@ TEST_CASE("a holder is brief until its blocks differ or are many") {
   const u32 holder = g_holders.find_or_add_brief(kHook, ++node, Space::heap, Api::calloc);
   REQUIRE(holder != 0);
   Summer sums;
-  REQUIRE(sums.settle(holder, {96, 0, 4, 0, 0}, now));
-  REQUIRE(sums.settle(holder, {0, 48, 0, 2, 1}, now));
+  REQUIRE(sums.flush(holder, {96, 0, 4, 0, 0}, now));
+  REQUIRE(sums.flush(holder, {0, 48, 0, 2, 1}, now));
   CHECK(find_full(holder) == nullptr);
-  SUBCASE("another size") { REQUIRE(sums.settle(holder, {25, 0, 1, 0, 0}, now)); }
+  SUBCASE("another size") { REQUIRE(sums.flush(holder, {25, 0, 1, 0, 0}, now)); }
   SUBCASE("sizes that only together look like the present one") {
-    REQUIRE(sums.settle(holder, {48, 0, 2, 0, 0}, now));
+    REQUIRE(sums.flush(holder, {48, 0, 2, 0, 0}, now));
     CHECK(find_full(holder) == nullptr);
-    REQUIRE(sums.settle(holder, {0, 23, 0, 1, 0}, now));
+    REQUIRE(sums.flush(holder, {0, 23, 0, 1, 0}, now));
   }
   SUBCASE("many blocks") {
-    REQUIRE(sums.settle(holder, {251 * 24, 251 * 24, 251, 251, 0}, now));
+    REQUIRE(sums.flush(holder, {251 * 24, 251 * 24, 251, 251, 0}, now));
     CHECK(find_full(holder) == nullptr);
-    REQUIRE(sums.settle(holder, {24, 24, 1, 1, 0}, now));
+    REQUIRE(sums.flush(holder, {24, 24, 1, 1, 0}, now));
   }
   SUBCASE("freed, at the peak, before the allocation is seen") {
     epoch() = now + 1;
-    REQUIRE(sums.settle(holder, {0, 72, 0, 3, 0}, now));
+    REQUIRE(sums.flush(holder, {0, 72, 0, 3, 0}, now));
     CHECK(find_full(holder) == nullptr);
     CHECK(live_bytes_of(holder) == -24);
-    REQUIRE(sums.settle(holder, {24, 0, 1, 0, 0}, now + 1));
+    REQUIRE(sums.flush(holder, {24, 0, 1, 0, 0}, now + 1));
   }
   Holder read{};
   const bool is_brief = find_full(holder) == nullptr;
@@ -172,7 +172,7 @@ TEST_CASE("both forms have the figures of each change, at peak steps too") {
     const u64 size = i % 3 == 0 && random() % 20 == 0 ? random() % 300 : sizes[i];
     const HolderChange change{allocated * size, freed * size, allocated, freed,
                               freed == 0 ? 0 : random() % 2};
-    REQUIRE(sums.settle(holders[i], change, at_epoch));
+    REQUIRE(sums.flush(holders[i], change, at_epoch));
     references[i].add(change, at_epoch, epoch());
     Holder read{};
     REQUIRE(g_session.view().holder(holders[i], read));
@@ -201,7 +201,7 @@ TEST_CASE("four threads change the same holders") {
         // Later holders are changed seldom, and stay brief.
         const u32 i = static_cast<u32>(random() % kHolders * (random() % kHolders) / kHolders);
         const u64 size = i % 8 == 0 ? random() % 100 : i;
-        sums.settle(holders[i], {2 * size, size, 2, 1, 0}, epoch());
+        sums.flush(holders[i], {2 * size, size, 2, 1, 0}, epoch());
         count[i] += 1;
         bytes[i] += size;
       }
@@ -256,7 +256,7 @@ TEST_CASE("a process killed while holders change, and become full, loses none of
   constexpr unsigned kKills = rounds(150);
   constexpr u32 kHolders = 200;
   struct Progress {
-    std::atomic<u64> settled[kHolders];
+    std::atomic<u64> flushed[kHolders];
   };
   auto* const progress = static_cast<Progress*>(
       mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -265,7 +265,7 @@ TEST_CASE("a process killed while holders change, and become full, loses none of
   std::mt19937 random{20261128};
   u64 brief = 0, full = 0, wrong = 0;
   for (unsigned kill = 0; kill < kKills; ++kill) {
-    for (auto& settled : progress->settled) settled = 0;
+    for (auto& flushed : progress->flushed) flushed = 0;
     Signal ready;
     Child child{[&] {
       g_session.detach(kHook);
@@ -279,13 +279,13 @@ TEST_CASE("a process killed while holders change, and become full, loses none of
       for (u64 round = 1;; ++round)
         for (u32 i = 0; i < kHolders; ++i) {  // each allocates one block more than it frees
           const u64 size = 16 + i % 7 * (round % (50 + i) == 0);
-          sums.settle(holders[i], {3 * size, 2 * size, 3, 2, 1}, 0);
-          progress->settled[i] = round;
+          sums.flush(holders[i], {3 * size, 2 * size, 3, 2, 1}, 0);
+          progress->flushed[i] = round;
         }
     }};
     ready.take();
     const u64 rounds = random() % 150;  // all are full after 85
-    while (progress->settled[0] < rounds) usleep(20);
+    while (progress->flushed[0] < rounds) usleep(20);
     usleep(static_cast<useconds_t>(random() % 200));
     child.kill();
     const std::string path = files_in(scratch.own()).at(0);
@@ -297,12 +297,12 @@ TEST_CASE("a process killed while holders change, and become full, loses none of
       Holder read{};
       REQUIRE(view.read(TableId::holders, 1 + kLarger + i, entry));
       REQUIRE(view.holder(1 + kLarger + i, read));
-      const u64 settled = progress->settled[i];
+      const u64 flushed = progress->flushed[i];
       const u64 total = read.total_count, live = read.live_count;
-      wrong += total != 3 * settled && total != 3 * (settled + 1);
+      wrong += total != 3 * flushed && total != 3 * (flushed + 1);
       const bool is_brief = !is_full(entry.figures);
       // The words of a full one are changed one after the other.
-      wrong += is_brief ? total != 3 * live : live != settled && live != settled + 1;
+      wrong += is_brief ? total != 3 * live : live != flushed && live != flushed + 1;
       wrong += is_brief && read.temporary_count != live;
       ++(is_brief ? brief : full);
     }

@@ -1,5 +1,5 @@
 // Who gets what of it, when reservations have grown.
-#include "recorder/live/growth_samples.h"
+#include "recorder/live/growers.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // What a process remembers of children ended by a signal.
-#include "recorder/process/ended_children.h"
+#include "recorder/process/ended_processes.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>

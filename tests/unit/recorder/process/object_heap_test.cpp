@@ -50,7 +50,7 @@ void look() {
   };
   usleep(static_cast<useconds_t>(1e6 * 110 * took_seconds));
   const double begin = now();
-  recorder::settle_object_heap(kHook);
+  recorder::update_object_heap(kHook);
   took_seconds = now() - begin;
 }
 

@@ -1,5 +1,5 @@
 // The labels of a process, from its environment.
-#include "recorder/process/process_labels.h"
+#include "recorder/process/job.h"
 
 #include <doctest/doctest.h>
 

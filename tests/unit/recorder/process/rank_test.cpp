@@ -1,5 +1,5 @@
 // A process' rank, from its environment.
-#include "recorder/process/rank.h"
+#include "recorder/process/job.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // What a process remembers of the signals by which it ends others.
-#include "recorder/process/sent_signals.h"
+#include "recorder/process/ended_processes.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -58,7 +58,7 @@ int read_word(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write
       symbols::read_own_memory(hook, reinterpret_cast<std::uint64_t>(&here), value, sizeof *value);
   if (is_checked)
     return symbols::read_own_memory(hook, address, value, sizeof *value) ? 0 : -UNW_EINVAL;
-  *value = load_cell(address);
+  *value = machine::load_word(address);
   return 0;
 }
 // From interrupted code without CFI it goes by the register with the return address: right in a

@@ -7,7 +7,6 @@
 #include <set>
 #include <vector>
 
-#include "recorder/failures/bundle_rate.h"
 #include "recorder/failures/bundle_scheduler.h"
 #include "recorder/state/time_line.h"
 

@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "recorder/events/marks.h"
-#include "recorder/state/sampling_mode.h"
 #include "recorder/state/state.h"
-#include "recorder/tick/checkpoints.h"
 #include "recorder/tick/tick.h"
 #include "tests/unit/recorder/running.h"
 

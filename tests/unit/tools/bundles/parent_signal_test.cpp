@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "common/session/sender.h"
+#include "common/session/notable.h"
 #include "tests/unit/tools/recording_image.h"
 
 using namespace oomrec;

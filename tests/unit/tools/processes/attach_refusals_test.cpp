@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "common/machine/system_calls.h"
+#include "common/machine/platform.h"
 #include "tools/processes/attach/permission.h"
 #include "tools/processes/attach/sandbox.h"
 
