@@ -187,7 +187,7 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   settings.session_directory =
       g_process.session_directory[0] == '\0' ? nullptr : g_process.session_directory;
   settings.only_names_of_options = options.arguments == RecordedArguments::names;
-  settings.dump_directory = options.dump_dir_named ? dump_directory() : nullptr;
+  settings.dump_directory = options.is_named(OptionId::dump_dir) ? dump_directory() : nullptr;
   if (!g_session.create(hook, settings)) return false;
 
   session::Header& header = g_session.header();

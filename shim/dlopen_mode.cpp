@@ -68,9 +68,7 @@ bool start_recording() noexcept {
     set_missing(is_privileged ? kOffByPrivilege : kOffByMode);
     return false;
   }
-  // Only a recorder that sees the calls can enforce these.
-  options.limit = options.limit_as = 0;
-  options.fail = options.limit_gpu = "";
+  turn_off(options, kRefuses);
   bool started = false;
   as_recorder([&](InHook hook) {
     started = recorder::start(options);

@@ -1,8 +1,9 @@
 // Reads the rows of OOMREC_OPTIONS from an environment. Shared by library and tools: allocates
-// nothing, prints nothing. accepted_by() describes the valid values.
+// nothing, prints nothing.
 #include "common/options/options.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "common/options/fault_rules.h"
 #include "common/session/device_layout.h"
@@ -132,88 +133,57 @@ bool is_device_sizes(std::string_view text) noexcept {
   return understood && !repeated;
 }
 
-// One parser for each option type. The type comes from the row, because a size and a count have the
-// same C++ type.
-template <OptionType type>
-struct Parser;
-template <>
-struct Parser<OptionType::size> {
-  static bool parse(const char* text, std::uint64_t& value) noexcept {
-    return parse_size(text, value);
-  }
-};
-template <>
-struct Parser<OptionType::budget> {
-  static bool parse(const char* text, std::uint64_t& value) noexcept {
-    std::uint64_t bytes = 0;
-    if (!parse_size(text, bytes) || bytes < kMinRecordingBytes) return false;
-    value = bytes;
-    return true;
-  }
-};
-template <>
-struct Parser<OptionType::count> {
-  static bool parse(const char* text, std::uint64_t& value) noexcept {
-    return parse_count(text, value);
-  }
-};
-template <>
-struct Parser<OptionType::percent> {
-  static bool parse(const char* text, std::uint64_t& value) noexcept {
-    std::uint64_t percent = 0;
-    if (!parse_count(text, percent) || percent > 100) return false;
-    value = percent;
-    return true;
-  }
-};
-template <>
-struct Parser<OptionType::flag> {
-  static bool parse(const char* text, bool& value) noexcept { return parse_flag(text, value); }
-};
-template <>
-struct Parser<OptionType::mode> {
-  static bool parse(const char* text, Mode& value) noexcept { return parse_mode(text, value); }
-};
-template <>
-struct Parser<OptionType::arguments> {
-  static bool parse(const char* text, RecordedArguments& value) noexcept {
-    return parse_arguments(text, value);
-  }
-};
-template <>
-struct Parser<OptionType::action> {
-  static bool parse(const char* text, OomAction& value) noexcept {
-    return parse_action(text, value);
-  }
-};
-template <>
-struct Parser<OptionType::path> {
-  static bool parse(const char* text, const char*& value) noexcept {
-    value = text;
-    return true;
-  }
-};
-template <>
-struct Parser<OptionType::command> : Parser<OptionType::path> {};
+bool parse_text(std::string_view text, const char*& value) noexcept {
+  value = text.data();  // a variable's: it ends with a NUL
+  return true;
+}
 
-template <>
-struct Parser<OptionType::rules> {
-  static bool parse(const char* text, const char*& value) noexcept {
-    options::InjectionRules rules;
-    const bool understood = options::parse_rules(text, rules);
-    if (understood) value = text;
-    return understood;
-  }
-};
+bool parse_percent(std::string_view text, std::uint64_t& value) noexcept {
+  std::uint64_t percent = 0;
+  if (!parse_count(text, percent) || percent > 100) return false;
+  value = percent;
+  return true;
+}
 
-template <>
-struct Parser<OptionType::device_sizes> {
-  static bool parse(const char* text, const char*& value) noexcept {
-    const bool understood = is_device_sizes(text);
-    if (understood) value = text;
-    return understood;
-  }
-};
+bool parse_budget(std::string_view text, std::uint64_t& value) noexcept {
+  std::uint64_t bytes = 0;
+  if (!parse_size(text, bytes) || bytes < kMinRecordingBytes) return false;
+  value = bytes;
+  return true;
+}
+
+bool parse_rules(std::string_view text, const char*& value) noexcept {
+  options::InjectionRules rules;
+  return options::parse_rules(text, rules) && parse_text(text, value);
+}
+
+bool parse_device_sizes(std::string_view text, const char*& value) noexcept {
+  return is_device_sizes(text) && parse_text(text, value);
+}
+
+// By the type in the row, because a size and a count have the same C++ type.
+template <OptionType type, class Value>
+bool parse(std::string_view text, Value& value) noexcept {
+#define X(name, parser, placeholder, words, accepted) \
+  if constexpr (type == OptionType::name) return parser(text, value);
+  OOMREC_OPTION_TYPES(X)
+#undef X
+}
+
+// "Off" of an option that is a number, a flag, a text or an action.
+template <class Value>
+constexpr Value off() noexcept {
+  if constexpr (std::is_same_v<Value, const char*>)
+    return "";
+  else
+    return Value{};
+}
+constexpr bool is_off(const char* text) noexcept { return *text == '\0'; }
+constexpr bool is_off(const OomAction& action) noexcept { return action.what == OnOom::go_on; }
+template <class Value>
+constexpr bool is_off(Value value) noexcept {
+  return value == Value{};
+}
 
 // The value of "NAME=value" if `entry` starts with `name` and '='; else nullptr.
 const char* value_of(const char* entry, std::string_view name) noexcept {
@@ -274,58 +244,42 @@ Options read_options(const char* const* environment, OptionProblems& problems) n
     const char* const entry = *environment;
     if (std::strncmp(entry, kPrefix, std::strlen(kPrefix)) != 0) continue;
       // An empty value means "not set".
-#define X(field, name, type, fallback, help)                                                \
-  if (const char* const text = value_of(entry, #name); text != nullptr && *text != '\0') {  \
-    if (!Parser<OptionType::type>::parse(text, options.field)) problems.add({#name, text}); \
+#define X(field, name, type, scope, traits, fallback, help)                                \
+  if (const char* const text = value_of(entry, #name); text != nullptr && *text != '\0') { \
+    options.set_named(OptionId::field);                                                    \
+    if (!parse<OptionType::type>(text, options.field)) problems.add({#name, text});        \
   }
     OOMREC_OPTIONS(X)
 #undef X
-    if (const char* const text = value_of(entry, "OOMREC_DUMP_DIR"))
-      options.dump_dir_named = *text != '\0';
-    if (const char* const text = value_of(entry, "OOMREC_WARN")) options.warn_named = *text != '\0';
   }
   return options;
 }
 
-namespace {
-
-constexpr std::string_view accepted(OptionType type) noexcept {
-  switch (type) {
-    case OptionType::size:
-      return "a size such as 64M or 1.5G (suffixes K M G T)";
-    case OptionType::count:
-      return "a whole number";
-    case OptionType::percent:
-      return "a whole number from 0 to 100";
-    case OptionType::flag:
-      return "0 or 1";
-    case OptionType::path:
-      return "a path";
-    case OptionType::mode:
-      return "off, sampled or exact";
-    case OptionType::command:
-      return "a command for sh";
-    case OptionType::action:
-      return "continue, exit=N (N up to 255) or abort";
-    case OptionType::rules:
-      return "rules such as malloc:nth=1000, mmap:p=0.01,seed=7 or site=train.py:42 "
-             "(docs/options.md)";
-    case OptionType::device_sizes:
-      return "a size such as 64M or 1.5G, or sizes with devices such as 8G@0,4G@1 or "
-             "8G@cuda:0,4G@hip:0";
-    case OptionType::budget:
-      return "a size of at least 512K, such as 64M (suffixes K M G T)";
-    case OptionType::arguments:
-      return "all or names";
+bool is_chosen(const Options& options, OptionId id) noexcept {
+  const Options defaults;
+  switch (id) {
+#define X(field, name, type, scope, traits, fallback, help) \
+  case OptionId::field:                                     \
+    return !is_off(options.field) && (options.is_named(id) || is_off(defaults.field));
+    OOMREC_OPTIONS(X)
+#undef X
   }
-  return {};
+  return false;
 }
 
-}  // namespace
+void turn_off(Options& options, OptionTraits trait) noexcept {
+#define X(field, name, type, scope, traits, fallback, help) \
+  if (((traits)&trait) != 0) options.field = off<decltype(options.field)>();
+  OOMREC_OPTIONS(X)
+#undef X
+}
 
 std::string_view accepted_by(std::string_view variable) noexcept {
-#define X(field, name, type, fallback, help) \
-  if (variable == #name) return accepted(OptionType::type);
+#define X(type, parser, placeholder, words, accepted) accepted,
+  constexpr std::string_view kAccepted[] = {OOMREC_OPTION_TYPES(X)};
+#undef X
+#define X(field, name, type, scope, traits, fallback, help) \
+  if (variable == #name) return kAccepted[static_cast<unsigned>(OptionType::type)];
   OOMREC_OPTIONS(X)
 #undef X
   return {};

@@ -21,8 +21,8 @@ constexpr unsigned kRearmPercent = 5;
 constinit std::atomic<bool> g_warned[kWatched] = {};
 
 bool is_watched(std::uint32_t device) noexcept {
-  return g_state.options.warn != 0 && g_state.options.warn_named && device < kWatched &&
-         is_known_device(device);
+  return g_state.options.warn != 0 && g_state.options.is_named(OptionId::warn) &&
+         device < kWatched && is_known_device(device);
 }
 
 unsigned warn_percent() noexcept { return static_cast<unsigned>(g_state.options.warn); }

@@ -106,7 +106,7 @@ LimitUsage nearest(Limits limits) noexcept {
 
 // The nearest of the limits that --warn covers.
 LimitUsage nearest_watched() noexcept {
-  return nearest(g_state.options.warn_named ? Limits::all : Limits::that_kill);
+  return nearest(g_state.options.is_named(OptionId::warn) ? Limits::all : Limits::that_kill);
 }
 
 // What of a reservation is touched counts only after a look.

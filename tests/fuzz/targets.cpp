@@ -39,8 +39,8 @@
 #include "tools/deaths/kernel_log.h"
 #include "tools/formats/pytorch/pickle_reader.h"
 #include "tools/formats/pytorch/snapshot.h"
-#include "tools/processes/launch/program_facts.h"
 #include "tools/processes/observe/meminfo.h"
+#include "tools/processes/supervise/program_facts.h"
 
 namespace oomrec::fuzz {
 namespace {

@@ -522,7 +522,7 @@ def test_pages_of_files_that_nobody_can_drop_have_a_line(oomrec, cgroup, tmp_pat
     # On a busy machine the last look is early, and the kernel's report of the kill may be missing.
     assert holding(shown, "keep_frame") >= 0.4 * 150 * MIB
     # Shared memory outlives the process: if the kernel takes the child that reports, too, the line
-    # has no holder (tools/processes/launch/report_process.h).
+    # has no holder (tools/processes/supervise/report_process.h).
     assert "keep_frame" in run.stderr or "largest" not in run.stderr
 
 

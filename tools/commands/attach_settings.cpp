@@ -26,7 +26,7 @@ bool has(const Settings& settings, std::string_view variable) {
 Settings settings_of(const Settings& flags) {
   Settings settings = flags;
   for (const processes::OptionRow& row : processes::option_rows()) {
-    if (row.variable == "OOMREC_LIMIT_AS" || row.variable == "OOMREC_PYTHON_OBJECTS") continue;
+    if ((row.traits & kFixedAtStart) != 0) continue;
     const char* const own = std::getenv(std::string{row.variable}.c_str());
     if (own != nullptr && *own != '\0' && !has(flags, row.variable))
       settings.emplace_back(row.variable, own);

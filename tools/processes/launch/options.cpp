@@ -32,6 +32,15 @@ constexpr const char* kExamples =
     "no\n"
     "such program.\n";
 
+struct ValueType {
+  std::string_view placeholder, words;
+};
+constexpr ValueType kTypes[] = {
+#define X(type, parser, placeholder, words, accepted) {placeholder, words},
+    OOMREC_OPTION_TYPES(X)
+#undef X
+};
+
 // "8G" for "8GB" and "8GiB", which other programs accept; empty for other mistakes.
 std::string_view size_meant(std::string_view value) {
   if (!value.ends_with('B') && !value.ends_with('b')) return {};
@@ -83,32 +92,8 @@ std::string OptionRow::flag() const {
 }
 
 std::string_view OptionRow::value() const {
-  switch (type) {
-    case OptionType::size:
-    case OptionType::budget:
-      return "SIZE";
-    case OptionType::count:
-      return "N";
-    case OptionType::percent:
-      return "PERCENT";
-    case OptionType::path:
-      return "DIR";
-    case OptionType::mode:
-      return "MODE";
-    case OptionType::command:
-      return "COMMAND";
-    case OptionType::action:
-      return "ACTION";
-    case OptionType::arguments:
-      return "WHICH";
-    case OptionType::rules:
-      return "RULES";
-    case OptionType::device_sizes:
-      return "SIZE[@DEVICE]";
-    case OptionType::flag:
-      return standard == "1" ? "0|1" : "";
-  }
-  return "";
+  if (type == OptionType::flag) return standard == "1" ? "0|1" : "";
+  return kTypes[static_cast<std::size_t>(type)].placeholder;
 }
 
 std::string OptionRow::help_text() const {
@@ -117,24 +102,17 @@ std::string OptionRow::help_text() const {
 }
 
 std::vector<std::string> OptionRow::words() const {
-  switch (type) {
-    case OptionType::mode:
-      return {"sampled", "exact", "off"};
-    case OptionType::arguments:
-      return {"all", "names"};
-    case OptionType::action:
-      return {"continue", "exit=", "abort"};
-    case OptionType::flag:
-      return {"0", "1"};
-    default:
-      return {};
-  }
+  const std::string_view words = kTypes[static_cast<std::size_t>(type)].words;
+  if (words.empty()) return {};
+  const std::vector<std::string_view> parts = split(words, ' ');
+  return {parts.begin(), parts.end()};
 }
 
 const std::vector<OptionRow>& option_rows() {
   static const std::vector<OptionRow> rows = {
-#define X(name, variable, type, standard, help) \
-  OptionRow{#name, #variable, OptionType::type, standard, help},
+#define X(name, variable, type, scope, traits, standard, help)       \
+  OptionRow{OptionId::name,     #name,  #variable, OptionType::type, \
+            OptionScope::scope, traits, standard,  help},
       OOMREC_OPTIONS(X)
 #undef X
   };

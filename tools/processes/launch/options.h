@@ -10,9 +10,12 @@
 namespace oomrec::tools::processes {
 
 struct OptionRow {
+  OptionId id;
   std::string_view name;      // "limit_as"
   std::string_view variable;  // "OOMREC_LIMIT_AS"
   OptionType type;
+  OptionScope scope;
+  unsigned traits;  // OptionTraits
   std::string_view standard;
   std::string_view help;
 

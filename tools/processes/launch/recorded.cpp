@@ -21,19 +21,6 @@
 namespace oomrec::tools::processes {
 namespace {
 
-struct InProgramOption {
-  const char* flag;
-  bool (*is_given)(const Options&);
-};
-constexpr InProgramOption kInProgramOptions[] = {
-    {"--limit", [](const Options& options) { return options.limit != 0; }},
-    {"--limit-gpu", [](const Options& options) { return options.limit_gpu[0] != '\0'; }},
-    {"--fail", [](const Options& options) { return options.fail[0] != '\0'; }},
-    {"--warn", [](const Options& options) { return options.warn_named && options.warn != 0; }},
-    {"--dump-at-exit", [](const Options& options) { return options.dump_at_exit; }},
-    {"--on-oom", [](const Options& options) { return options.on_oom.what != OnOom::go_on; }},
-};
-
 // As an option accepts it: "512M".
 std::string size_word(std::uint64_t bytes) {
   constexpr std::string_view kSuffixes = "TGMK";
@@ -49,9 +36,10 @@ std::string size_word(std::uint64_t bytes) {
 }  // namespace
 
 std::string options_without_effect(const Options& options) {
-  std::vector<std::string_view> given;
-  for (const InProgramOption& option : kInProgramOptions)
-    if (option.is_given(options)) given.emplace_back(option.flag);
+  std::vector<std::string> given;
+  for (const OptionRow& row : option_rows())
+    if (row.scope == OptionScope::program && is_chosen(options, row.id))
+      given.push_back(row.flag());
   if (given.empty()) return {};
   std::string line = fmt::format("{} {} no effect on it", fmt::join(given, ", "),
                                  given.size() == 1 ? "has" : "have");
@@ -63,7 +51,7 @@ std::string options_without_effect(const Options& options) {
 
 std::string dump_directory_problem(const Options& options) {
   const std::string named = options.dump_dir;
-  if (!options.dump_dir_named || named.find('%') != std::string::npos) return {};
+  if (!options.is_named(OptionId::dump_dir) || named.find('%') != std::string::npos) return {};
   // It is made when the first bundle is written.
   std::error_code error;
   std::filesystem::path existing = std::filesystem::absolute(named, error);

@@ -8,8 +8,8 @@
 #include "tools/base/error.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/processes/launch/options.h"
-#include "tools/processes/launch/self.h"
 #include "tools/processes/simulate/scenario.h"
+#include "tools/processes/supervise/self.h"
 
 namespace oomrec::tools::processes {
 namespace {
@@ -28,8 +28,7 @@ std::vector<std::string> run_options(const SimulatedKind& kind, const std::strin
 Settings environment_of(const std::optional<Scenario>& scenario) {
   Settings environment = {{"OOMREC_SIMULATED", "1"}};
   for (const OptionRow& row : option_rows())
-    if (row.type != OptionType::path && row.type != OptionType::arguments)
-      environment.emplace_back(row.variable, "");
+    if ((row.traits & kOwnRuns) == 0) environment.emplace_back(row.variable, "");
   if (!scenario) return environment;
   const Settings files = scenario->environment();
   environment.insert(environment.end(), files.begin(), files.end());

@@ -4,7 +4,7 @@
 
 #include "tools/base/error.h"
 #include "tools/processes/launch/facts.h"
-#include "tools/processes/launch/self.h"
+#include "tools/processes/supervise/self.h"
 
 namespace oomrec::tools::processes {
 namespace {

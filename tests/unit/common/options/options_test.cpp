@@ -93,18 +93,19 @@ TEST_CASE("the environment sets the options that it names") {
   CHECK(options.quiet);
   CHECK_FALSE(options.children);
   CHECK(options.dump_dir == std::string{"d/%p"});
-  CHECK(options.dump_dir_named);
+  CHECK(options.is_named(OptionId::dump_dir));
   CHECK(options.max_dumps == 7);
 }
 
 TEST_CASE("the defaults of rows and struct agree") {
-#define X(field, variable, type, fallback, help) #variable "=" fallback,
+#define X(field, variable, type, scope, traits, fallback, help) #variable "=" fallback,
   const char* const environment[] = {OOMREC_OPTIONS(X) nullptr};
 #undef X
   OptionProblems problems;
   const Options rows = read_options(environment, problems), defaults;
   CHECK(problems.empty());
-#define X(field, variable, type, fallback, help) CHECK(same(rows.field, defaults.field));
+#define X(field, variable, type, scope, traits, fallback, help) \
+  CHECK(same(rows.field, defaults.field));
   OOMREC_OPTIONS(X)
 #undef X
 }
@@ -177,8 +178,25 @@ TEST_CASE("an empty value and an empty environment mean the defaults") {
   OptionProblems problems;
   const Options options = read_options(environment, problems);
   CHECK(options.limit == 0);
-  CHECK_FALSE(options.dump_dir_named);
+  CHECK_FALSE(options.is_named(OptionId::dump_dir));
   CHECK(options.dump_dir == std::string{"oom_dumps"});
   CHECK(read_options(nullptr, problems).max_dumps == 5);
   CHECK(problems.empty());
+}
+
+TEST_CASE("options that make requests fail are turned off together") {
+  const char* const environment[] = {"OOMREC_LIMIT=1G",          "OOMREC_LIMIT_AS=2G",
+                                     "OOMREC_FAIL=malloc:nth=1", "OOMREC_LIMIT_GPU=1G",
+                                     "OOMREC_WARN=90",           nullptr};
+  OptionProblems problems;
+  Options options = read_options(environment, problems);
+  CHECK(is_chosen(options, OptionId::limit_gpu));
+  CHECK(is_chosen(options, OptionId::warn));
+  CHECK_FALSE(is_chosen(options, OptionId::on_oom));
+  turn_off(options, kRefuses);
+  CHECK(options.limit == 0);
+  CHECK(options.limit_as == 0);
+  CHECK(std::string_view{options.fail}.empty());
+  CHECK(std::string_view{options.limit_gpu}.empty());
+  CHECK(options.warn == 90);
 }

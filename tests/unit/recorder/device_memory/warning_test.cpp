@@ -27,7 +27,7 @@ struct Watched {
       options.session_dir = "/tmp";
       options.quiet = true;
       options.warn = 90;
-      options.warn_named = true;
+      options.set_named(OptionId::warn);
       options.limit_gpu = "500M@0,500M@2,500M@4";
       REQUIRE(recorder::start(options));
       session::g_session.remove_file(kHook);

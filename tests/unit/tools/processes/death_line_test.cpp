@@ -1,5 +1,5 @@
 // The line that `oomrec run` prints about a process' end.
-#include "tools/processes/launch/death_line.h"
+#include "tools/processes/supervise/death_line.h"
 
 #include <doctest/doctest.h>
 

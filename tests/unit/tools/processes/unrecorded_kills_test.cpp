@@ -1,5 +1,5 @@
 // Which of the kernel's kills are of a run's own processes, where its log leaves out their cgroups.
-#include "tools/processes/launch/unrecorded_kills.h"
+#include "tools/processes/supervise/unrecorded_kills.h"
 
 #include <doctest/doctest.h>
 #include <stdlib.h>

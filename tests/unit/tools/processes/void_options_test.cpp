@@ -32,9 +32,14 @@ TEST_CASE("each of the others is named") {
   options.fail = "malloc:nth=1";
   options.dump_at_exit = true;
   options.on_oom = {oomrec::OnOom::abort, 0};
-  options.warn_named = true;
+  options.set_named(oomrec::OptionId::warn);
   CHECK(options_without_effect(options) ==
-        "--limit-gpu, --fail, --warn, --dump-at-exit, --on-oom have no effect on it");
+        "--fail, --limit-gpu, --warn, --dump-at-exit, --on-oom have no effect on it");
+  options.limit_reserve = 0;  // nothing
+  options.set_named(oomrec::OptionId::limit_reserve);
   options.warn = 0;  // never
   CHECK(options_without_effect(options).find("--warn") == std::string::npos);
+  CHECK(options_without_effect(options).find("--limit-reserve") == std::string::npos);
+  options.limit_reserve = 1 << 20;
+  CHECK(options_without_effect(options).starts_with("--limit-reserve, --fail, "));
 }

@@ -1,4 +1,4 @@
-#include "tools/processes/launch/unrecorded_kills.h"
+#include "tools/processes/supervise/unrecorded_kills.h"
 
 #include <algorithm>
 #include <string_view>

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tools/deaths/death_observer.h"
-#include "tools/processes/launch/descendants.h"
-#include "tools/processes/launch/program_facts.h"
+#include "tools/processes/supervise/descendants.h"
+#include "tools/processes/supervise/program_facts.h"
 
 namespace oomrec::tools::processes {
 

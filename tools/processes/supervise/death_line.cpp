@@ -1,4 +1,4 @@
-#include "tools/processes/launch/death_line.h"
+#include "tools/processes/supervise/death_line.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tools/processes/launch/descendants.h"
+#include "tools/processes/supervise/descendants.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "tools/processes/launch/other_users.h"
+#include "tools/processes/supervise/other_users.h"
 
 #include <fmt/format.h>
 #include <grp.h>

@@ -11,8 +11,8 @@
 
 #include "common/options/options.h"
 #include "tools/processes/launch/process.h"
-#include "tools/processes/launch/program_facts.h"
-#include "tools/processes/launch/report_process.h"
+#include "tools/processes/supervise/program_facts.h"
+#include "tools/processes/supervise/report_process.h"
 
 namespace oomrec::tools::processes {
 

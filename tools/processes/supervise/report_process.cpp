@@ -1,4 +1,4 @@
-#include "tools/processes/launch/report_process.h"
+#include "tools/processes/supervise/report_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

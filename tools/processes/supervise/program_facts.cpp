@@ -1,4 +1,4 @@
-#include "tools/processes/launch/program_facts.h"
+#include "tools/processes/supervise/program_facts.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

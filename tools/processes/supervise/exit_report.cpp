@@ -1,4 +1,4 @@
-#include "tools/processes/launch/exit_report.h"
+#include "tools/processes/supervise/exit_report.h"
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -24,11 +24,12 @@
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/outcome.h"
 #include "tools/bundles/store/own_file.h"
-#include "tools/processes/launch/death_line.h"
-#include "tools/processes/launch/failed_start.h"
-#include "tools/processes/launch/other_users.h"
-#include "tools/processes/launch/unrecorded_death.h"
-#include "tools/processes/launch/unrecorded_kills.h"
+#include "tools/processes/supervise/death_line.h"
+#include "tools/processes/supervise/failed_start.h"
+#include "tools/processes/supervise/other_users.h"
+#include "tools/processes/supervise/run_recordings.h"
+#include "tools/processes/supervise/unrecorded_death.h"
+#include "tools/processes/supervise/unrecorded_kills.h"
 
 namespace oomrec::tools::processes {
 namespace {
@@ -36,49 +37,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
-
-// Directories of the program's recordings and bundles. `searched`: those that reading commands
-// search for bundles in this environment.
-struct Directories {
-  std::vector<fs::path> dumps, searched;
-  fs::path named_session;
-};
-
-// Not of an earlier process: a container's first processes have the same ids at each start.
-std::vector<bundles::BundleSummary> bundles_since_start(const std::vector<fs::path>& directories,
-                                                        const ProgramFacts& program) {
-  constexpr std::uint64_t kSecond = 1'000'000'000;  // in which a bundle's time is given
-  std::vector<bundles::BundleSummary> found = bundles::bundles_in(directories);
-  std::erase_if(found, [&](const bundles::BundleSummary& bundle) {
-    return time_of_text(bundle.created_at_utc) / kSecond < program.start_realtime_ns / kSecond;
-  });
-  return found;
-}
-
-std::vector<bundles::Session> sessions_since_start(const Directories& directories,
-                                                   const ProgramFacts& program) {
-  std::vector<bundles::Session> found =
-      bundles::sessions_of(directories.dumps, directories.named_session);
-  std::erase_if(found, [&](const bundles::Session& session) {
-    return session.start_ticks < program.start_ticks;
-  });
-  return found;
-}
-
-// `Process`: anything with its pid and the time of its start.
-template <class Process>
-bool is_program(const Process& process, const ProgramFacts& program) {
-  return static_cast<std::uint64_t>(process.pid) == static_cast<std::uint64_t>(program.pid) &&
-         (process.start_ticks == program.start_ticks || program.start_ticks == 0);
-}
-
-// Not so of one without a readable recording, as GPU Memory Profiler writes.
-bool is_bundle_of(const bundles::BundleSummary& bundle, const ProgramFacts& program) try {
-  return bundle.pid == static_cast<std::uint64_t>(program.pid) &&
-         is_program(recording::Recording{bundles::recording_in(bundle.path)}.header(), program);
-} catch (const std::exception&) {
-  return false;
-}
 
 void complete_bundles(const std::vector<fs::path>& directories, const ProgramFacts& program,
                       const deaths::DeathObservation& observed) {
@@ -91,43 +49,6 @@ void complete_bundles(const std::vector<fs::path>& directories, const ProgramFac
         bundle.path, recording, deaths::ending_of(recording.view(), observed),
         recent ? bundles::BundleEvent::led_to_end : bundles::BundleEvent::was_survived);
   }
-}
-
-// What this run calls its processes; empty if it is part of another run, which has named them.
-std::string own_tree(const Settings& settings) {
-  if (std::getenv(kProcessTreeVariable) != nullptr) return {};
-  const auto named = std::find_if(settings.begin(), settings.end(), [](const auto& setting) {
-    return setting.first == kProcessTreeVariable;
-  });
-  return named == settings.end() ? std::string{} : named->second;
-}
-
-bool is_of_tree(const bundles::Session& session, const std::string& name) try {
-  if (name.empty() || session.alive || session.unfinished) return false;
-  const recording::Recording recording{session.path};
-  return recording.view().string(recording.header().process_tree) == name;
-} catch (const std::exception&) {
-  return false;  // not readable: recover() says so, if it is asked
-}
-
-// The program and its descendants: by the chain of their parents, and by the name of the run, as a
-// process in the chain that has ended well has left no recording.
-std::set<pid_t> process_tree_of(pid_t program, const std::vector<bundles::Session>& sessions,
-                                const std::string& name) {
-  std::set<pid_t> tree{program};
-  for (const bundles::Session& session : sessions)
-    if (is_of_tree(session, name)) tree.insert(session.pid);
-  for (std::size_t before = 0; before != tree.size();) {
-    before = tree.size();
-    for (const bundles::Session& session : sessions)
-      if (tree.contains(session.parent_pid)) tree.insert(session.pid);
-  }
-  return tree;
-}
-
-Directories directories_for(const Options& options) {
-  return {bundles::dump_directories(options.dump_dir), bundles::dump_directories(),
-          options.session_dir};
 }
 
 // The user's command for a kill gets the program's directories.
@@ -237,8 +158,7 @@ std::optional<fs::path> report_one(const Report& report, const bundles::Session&
 void recover_own(const Report& report, const std::vector<bundles::Session>& sessions,
                  const deaths::DeathObservation& observed) {
   const ProgramFacts& program = report.launched.facts;
-  const std::set<pid_t> tree =
-      process_tree_of(program.pid, sessions, own_tree(report.launched.settings));
+  const std::set<pid_t> tree = process_tree_of(program.pid, sessions, report.launched.settings);
   std::vector<fs::path> made;
   for (const bundles::Session& session : sessions) {
     if (session.alive || !tree.contains(session.pid)) continue;
@@ -263,38 +183,6 @@ void report_unrecorded_process(const Directories& directories, const ProgramFact
   for (const std::string& text : {death.line, death.problem})
     if (!text.empty()) remark(text);
   if (!death.bundle.empty()) report_bundles({death.bundle}, directories);
-}
-
-// Those with a session or a bundle. A session does not count if it is only that of a program that
-// became another one by exec. Of the program itself exactly, as its death is reported in any case.
-std::set<pid_t> recorded_processes(const std::vector<bundles::Session>& sessions,
-                                   const std::vector<bundles::BundleSummary>& bundles,
-                                   const ProgramFacts& program) {
-  std::set<pid_t> recorded;
-  const auto header = std::make_unique<session::Header>();
-  for (const bundles::Session& session : sessions) {
-    if (session.pid == program.pid && !is_program(session, program)) continue;
-    // A descendant that ended well since then has removed its recording.
-    if (session.unfinished || !bundles::OwnFile{session.path}.read_header(*header)) continue;
-    if (header->state == static_cast<session::u32>(session::State::replaced)) continue;
-    recorded.insert(session.pid);
-    // The kernel's log may name the helper, which shares the memory.
-    recorded.insert(header->helper_pid);
-  }
-  // The recording of a process that reported its own crash is gone.
-  for (const bundles::BundleSummary& bundle : bundles) {
-    const auto pid = static_cast<pid_t>(bundle.pid);
-    if (pid != program.pid || is_bundle_of(bundle, program)) recorded.insert(pid);
-  }
-  return recorded;
-}
-
-// A bundle that the program has written itself. Empty if there is none.
-fs::path own_bundle(const std::vector<bundles::BundleSummary>& bundles,
-                    const ProgramFacts& program) {
-  const auto own = std::find_if(bundles.begin(), bundles.end(),
-                                [&](const auto& bundle) { return is_bundle_of(bundle, program); });
-  return own == bundles.end() ? fs::path{} : own->path;
 }
 
 // `oomrec watch` may have been first.
@@ -393,8 +281,7 @@ void report_dead(const Launched& launched, const deaths::DeathObserver& observer
                  const std::set<fs::path>* chosen = nullptr) {
   const Directories directories = directories_for(launched.options);
   const std::vector<bundles::Session> sessions = sessions_since_start(directories, launched.facts);
-  const std::set<pid_t> tree =
-      process_tree_of(launched.facts.pid, sessions, own_tree(launched.settings));
+  const std::set<pid_t> tree = process_tree_of(launched.facts.pid, sessions, launched.settings);
   for (const bundles::Session& session : sessions) {
     if (session.alive || session.pid == launched.facts.pid || !tree.contains(session.pid) ||
         (chosen != nullptr && !chosen->contains(session.path)))

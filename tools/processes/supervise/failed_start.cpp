@@ -1,4 +1,4 @@
-#include "tools/processes/launch/failed_start.h"
+#include "tools/processes/supervise/failed_start.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>

@@ -12,8 +12,8 @@
 #include "common/limits/ceilings.h"
 #include "common/options/options.h"
 #include "common/session/layout.h"
-#include "tools/processes/launch/descendants.h"
-#include "tools/processes/launch/other_users.h"
+#include "tools/processes/supervise/descendants.h"
+#include "tools/processes/supervise/other_users.h"
 
 namespace oomrec::tools::processes {
 

@@ -1,4 +1,8 @@
-// The report of `oomrec run` on a program that ended without a recording.
+// The death of a program that the recorder could not be loaded into: why it was not, and the
+// report of `oomrec run`.
+//
+// Its bundle has a recording that says who died and why nothing else is known: no stacks, no
+// holders. Every command reads it like any other bundle.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +10,7 @@
 
 #include "common/options/options.h"
 #include "tools/deaths/death_observer.h"
-#include "tools/processes/launch/unrecorded.h"
+#include "tools/processes/supervise/program_facts.h"
 
 namespace oomrec::tools::processes {
 

@@ -1,10 +1,10 @@
-#include "tools/processes/launch/self.h"
+#include "tools/processes/supervise/self.h"
 
 #include <filesystem>
 
 #include "tools/bundles/store/bundles.h"
-#include "tools/processes/launch/exit_report.h"
 #include "tools/processes/launch/recorded.h"
+#include "tools/processes/supervise/exit_report.h"
 
 namespace oomrec::tools::processes {
 
