@@ -1,5 +1,5 @@
 // Writes facts as JSON: to a JsonWriter, in the dying process, and to what has its functions
-// (tools/base/json_tree.h). Allocates nothing itself.
+// (tools/base/fact_reader.h). Allocates nothing itself.
 #pragma once
 
 #include <concepts>

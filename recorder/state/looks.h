@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kLookForBundleNs = 90'000'000;
 std::uint64_t look_at_pages(InHook, std::uint64_t most_ns) noexcept;
 
 // Takes the memory for a first look, so that the launcher can enter one that the process has not
-// had time for (tools/recording/live/outside_look.h). 12 KiB of the recording.
+// had time for (tools/recording/live/mapping.h). 12 KiB of the recording.
 void prepare_looks(InHook) noexcept;
 
 // In the child of a fork: the parent's thread that is looking does not exist there.

@@ -29,17 +29,15 @@
 #include "tools/base/csv.h"
 #include "tools/base/error.h"
 #include "tools/base/json.h"
-#include "tools/base/json_budget.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/commands/commands.h"
 #include "tools/deaths/cgroup_account.h"
 #include "tools/deaths/counters.h"
-#include "tools/deaths/kernel_faults.h"
 #include "tools/deaths/kernel_kills.h"
 #include "tools/deaths/kernel_log.h"
 #include "tools/formats/pytorch/pickle_reader.h"
 #include "tools/formats/pytorch/snapshot.h"
-#include "tools/processes/observe/meminfo.h"
+#include "tools/processes/observe/machine.h"
 #include "tools/processes/supervise/program_facts.h"
 
 namespace oomrec::fuzz {

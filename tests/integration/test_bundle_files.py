@@ -249,7 +249,7 @@ def test_files_of_bundles_pass_one_function():
         "tools/bundles/store/source.cpp",
         "tools/bundles/opening/open.cpp",
         "tools/bundles/store/process_tree.cpp",
-        "tools/findings/diagnose/artifact.cpp",
+        "tools/findings/diagnose/diagnosis.cpp",
         "tools/processes/gpus/gpu_processes.cpp",
         "tools/service/metrics/textfile.cpp",  # not a bundle
         "tools/service/ship/shipper.cpp",

@@ -91,7 +91,7 @@ def test_a_duplicate_type_is_found_in_any_file():
 
 
 def test_json_passes_one_parser():
-    """parse_json() bounds what a foreign text costs (tools/base/json_budget.h). nlohmann's own do not."""
+    """parse_json() bounds what a foreign text costs (tools/base/json.h). nlohmann's own do not."""
     beside = re.compile(r"\bnlohmann\b|\bsax_parse\b|\bordered_json\b|\bJson::parse\b")
     found = {
         str(path.relative_to(ROOT))
@@ -102,8 +102,8 @@ def test_json_passes_one_parser():
         or path.suffix in (".h", ".cpp")
         and "nlohmann/" in path.read_text(encoding="utf-8")
     }
-    assert found == {"tools/base/json_value.cpp"}
-    door = (ROOT / "tools/base/json_value.cpp").read_text(encoding="utf-8")
+    assert found == {"tools/base/json_text.cpp"}
+    door = (ROOT / "tools/base/json_text.cpp").read_text(encoding="utf-8")
     assert len(re.findall(r"\bsax_parse\(", door)) == 1
     assert not re.search(r"ordered_json::(parse|accept)\(|>> *\w*json", door)
 

@@ -2,6 +2,7 @@
 // command handles --help and mistakes in the same way. If an option is repeated, the last one wins.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -79,6 +80,22 @@ class Arguments {
   static inline ArgumentTable* listener_ = nullptr;
   struct State;
   std::unique_ptr<State> state_;
+};
+
+// --fail-above SIZE: an exit code for CI.
+class FailAbove {
+ public:
+  void add_to(Arguments& arguments, const std::string& help);
+
+  // After the options are parsed. Throws Error with bad_input if the value is not a size.
+  void read();
+
+  // Throws Error with check_failed if `bytes` exceed the given size. `what`: "leaked".
+  void check(std::uint64_t bytes, const std::string& what) const;
+
+ private:
+  std::string text_;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace oomrec::tools

@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "tools/base/foreign_file.h"
-#include "tools/base/json_budget.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools {

@@ -3,7 +3,7 @@
 // Half of the files in tools/ use JSON. Each one instantiated nlohmann's basic_json, which took
 // longer than the rest of its compilation (docs/decisions/17-compile-time.md). This class has the
 // same interface without templates; nlohmann still parses the text, for parse_json()
-// (json_budget.h).
+// (JsonBudget).
 #pragma once
 
 #include <concepts>

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <ctime>
 #include <numeric>
 
+#include "common/session/secrets.h"
 #include "common/text/text.h"
 
 namespace oomrec::tools {
@@ -238,6 +241,49 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     if (at == std::string_view::npos) return parts;
     text.remove_prefix(at + 1);
   }
+}
+
+std::string mask_secrets(std::string arguments) {
+  arguments.resize(session::mask_secrets(arguments.data(), arguments.size()));
+  return arguments;
+}
+
+std::vector<std::string> masked_words(const std::vector<std::string>& words) {
+  std::string arguments;
+  for (const std::string& word : words) arguments += word + '\0';
+  arguments = mask_secrets(std::move(arguments));
+  if (!arguments.empty()) arguments.pop_back();
+  std::vector<std::string> masked;
+  if (words.empty()) return masked;
+  for (const std::string_view word : split(arguments, '\0')) masked.emplace_back(word);
+  return masked;
+}
+
+}  // namespace oomrec::tools
+
+namespace oomrec::tools {
+namespace {
+
+constexpr std::uint64_t kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour;
+constexpr double kLongest = 3652.5 * kDay;
+
+// A duration in two units. The second is left out if it is zero.
+std::string in_two_units(std::uint64_t seconds, std::uint64_t large, std::string_view word,
+                         std::uint64_t small, std::string_view small_word) {
+  const std::string text = fmt::format("{} {}", count_text(seconds / large), word);
+  const std::uint64_t rest = seconds % large / small;
+  return rest == 0 ? text : fmt::format("{} {} {}", text, rest, small_word);
+}
+
+}  // namespace
+
+std::string duration_text(double seconds) {
+  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
+  if (seconds > kLongest) return "more than 10 years";
+  const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
+  if (whole < kHour) return in_two_units(whole, kMinute, "min", 1, "s");
+  if (whole < kDay) return in_two_units(whole, kHour, "h", kMinute, "min");
+  return in_two_units(whole, kDay, whole < 2 * kDay ? "day" : "days", kHour, "h");
 }
 
 }  // namespace oomrec::tools

@@ -1,9 +1,15 @@
-// Formats text for all commands: sizes, shares, times; quoted, clipped and printable text.
+// Text for all commands: sizes, shares, times; quoted, clipped, printable and masked text; numbers
+// in text.
 #pragma once
 
+#include <charconv>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <type_traits>
 #include <vector>
 
 namespace oomrec::tools {
@@ -24,6 +30,9 @@ std::string percent_text(double share);
 std::string time_text(std::uint64_t realtime_ns);
 // The reverse, in nanoseconds with the precision of a second; 0 for any other text.
 std::uint64_t time_of_text(const std::string& text);
+
+// "0.4 s", "19.6 s", "3 min 20 s", "2 h 36 min", "5 days 3 h", "more than 10 years".
+std::string duration_text(double seconds);
 
 // "3 blocks", "1 block".
 std::string plural(std::uint64_t count, std::string_view one, std::string_view many);
@@ -64,4 +73,35 @@ std::string_view nearest(std::string_view typed, const std::vector<std::string_v
 
 std::vector<std::string_view> split(std::string_view text, char separator);
 
+// Parses the number at the start of `text`, and removes it from `text`. nullopt, with `text`
+// unchanged, if there is none or it does not fit. Blanks and a plus sign are not skipped; a
+// floating-point number may be "inf" or "nan".
+template <class Number>
+std::optional<Number> take_number(std::string_view& text, int base = 10) {
+  Number number{};
+  const char* const begin = text.data();
+  std::from_chars_result read{};
+  if constexpr (std::is_integral_v<Number>)
+    read = std::from_chars(begin, begin + text.size(), number, base);
+  else
+    read = std::from_chars(begin, begin + text.size(), number);
+  if (read.ec != std::errc{}) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(read.ptr - begin));
+  return number;
+}
+
+// Parses all of `text`; nullopt if anything else is in it.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text, int base = 10) {
+  const auto number = take_number<Number>(text, base);
+  return text.empty() ? number : std::nullopt;
+}
+
+// Command lines without their passwords (common/session/secrets.h), for everything that is written
+// or shown. `arguments`: with a NUL after each, as in /proc/PID/cmdline.
+std::string mask_secrets(std::string arguments);
+std::vector<std::string> masked_words(const std::vector<std::string>& words);
+
 }  // namespace oomrec::tools
+
+namespace oomrec::tools::sections {}  // namespace oomrec::tools::sections

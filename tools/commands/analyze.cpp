@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "tools/base/arguments.h"
-#include "tools/base/log.h"
 #include "tools/base/output_file.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/options.h"
 #include "tools/commands/commands.h"

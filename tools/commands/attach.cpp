@@ -14,7 +14,7 @@
 #include "common/system/files.h"
 #include "tools/base/arguments.h"
 #include "tools/base/json.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/writing.h"
 #include "tools/commands/attach_settings.h"

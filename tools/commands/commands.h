@@ -6,7 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "common/session/vocabulary.h"
+#include "tools/base/arguments.h"
 #include "tools/base/error.h"
+#include "tools/recording/analysis/stacks.h"
 
 namespace oomrec::tools::commands {
 
@@ -111,5 +114,21 @@ inline constexpr Command kUnlistedCommands[] = {
 };
 
 constexpr int code(Exit exit) { return static_cast<int>(exit); }
+
+// Values of options that several commands have.
+
+// The values of --space; "all" means the spaces that add up.
+inline std::vector<std::string> space_choices() {
+  std::vector<std::string> spaces{"all"};
+  for (const std::string_view name : kSpaceNames) spaces.emplace_back(name);
+  return spaces;
+}
+
+// --frames, for commands that show stacks. `unset`: what it is if it is not given.
+inline void add_frames_choice(Arguments& arguments, std::string& frames, const std::string& unset) {
+  arguments.choice("--frames", "KIND", frames,
+                   {recording::kFramesNames.begin(), recording::kFramesNames.end()},
+                   "which frames count in a stack that runs Python (" + unset + ")");
+}
 
 }  // namespace oomrec::tools::commands

@@ -10,11 +10,10 @@
 
 #include "tools/base/arguments.h"
 #include "tools/base/directory.h"
-#include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/commands/commands.h"
-#include "tools/deaths/recorded_pids.h"
+#include "tools/deaths/evidence.h"
 
 namespace oomrec::tools::commands {
 namespace {

@@ -9,7 +9,6 @@
 #include "tools/base/text.h"
 #include "tools/commands/commands.h"
 #include "tools/findings/diagnose/diagnosis.h"
-#include "tools/findings/diagnose/exit.h"
 
 namespace oomrec::tools::commands {
 namespace {

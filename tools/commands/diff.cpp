@@ -2,12 +2,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "tools/base/fail_above.h"
+#include "tools/base/arguments.h"
 #include "tools/bundles/opening/options.h"
-#include "tools/commands/choices.h"
 #include "tools/commands/commands.h"
 #include "tools/findings/diff/page.h"
-#include "tools/print/moment.h"
+#include "tools/sections/holders.h"
 
 namespace oomrec::tools::commands {
 namespace {
@@ -61,7 +60,7 @@ int diff_command(const Words& words) {
   if (options.json && !arguments.given("--top")) style.top = 100;
   const bundles::Source before = options.open(options.bundle);
   const bundles::Source after = options.open(other);
-  const recording::At usual = std::min(print::moment_of(before), print::moment_of(after));
+  const recording::At usual = std::min(sections::moment_of(before), sections::moment_of(after));
   const recording::At when =
       value_named<recording::At>(recording::kAtNames, style.at).value_or(usual);
   style.at = name_of(recording::kAtNames, when);

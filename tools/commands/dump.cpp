@@ -5,7 +5,7 @@
 #include "tools/base/arguments.h"
 #include "tools/base/json.h"
 #include "tools/base/text.h"
-#include "tools/bundles/opening/live_process.h"
+#include "tools/bundles/opening/open.h"
 #include "tools/bundles/store/writing.h"
 #include "tools/commands/commands.h"
 #include "tools/recording/reading/recording.h"

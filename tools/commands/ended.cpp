@@ -9,13 +9,12 @@
 
 #include "tools/base/arguments.h"
 #include "tools/base/json.h"
-#include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/bundles/recover/completion.h"
 #include "tools/bundles/recover/sessions.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/commands/commands.h"
-#include "tools/recording/live/informant.h"
+#include "tools/recording/live/session.h"
 
 namespace oomrec::tools::commands {
 

@@ -10,7 +10,7 @@
 
 #include "tools/base/arguments.h"
 #include "tools/commands/commands.h"
-#include "tools/processes/launch/python_interpreter.h"
+#include "tools/processes/launch/python.h"
 
 namespace oomrec::tools::commands {
 namespace {

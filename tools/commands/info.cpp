@@ -10,7 +10,7 @@
 #include "tools/processes/launch/python.h"
 #include "tools/recording/live/processes.h"
 #include "tools/views/info/process_page.h"
-#include "tools/views/info/setup_page.h"
+#include "tools/views/info/setup.h"
 
 namespace oomrec::tools::commands {
 namespace {

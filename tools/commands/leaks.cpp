@@ -1,7 +1,7 @@
 // `oomrec leaks`: stacks whose live bytes grow over the recording's checkpoints.
 #include <unistd.h>
 
-#include "tools/base/fail_above.h"
+#include "tools/base/arguments.h"
 #include "tools/bundles/opening/options.h"
 #include "tools/commands/commands.h"
 #include "tools/findings/leaks/page.h"

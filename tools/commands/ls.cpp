@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include "tools/base/arguments.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/recover/orphans.h"
 #include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/commands/commands.h"
-#include "tools/views/bundle_list/bundle_list.h"
+#include "tools/sections/bundle_list.h"
 
 namespace oomrec::tools::commands {
 namespace {
@@ -54,7 +54,7 @@ int ls_command(const Words& words) {
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const std::vector<std::filesystem::path> directories = directories_of(named);
-  views::BundleList list;
+  sections::BundleList list;
   // A recording that is removed because it held little is still listed; one that becomes a bundle
   // is not.
   if (all) list.recordings = bundles::sessions_of(directories);
@@ -69,8 +69,8 @@ int ls_command(const Words& words) {
   }
   if (json) {
     print_json({{"schema_version", 1},
-                {"bundles", views::bundles_json(list)},
-                {"recordings", all ? views::recordings_json(list) : Json(nullptr)}});
+                {"bundles", sections::bundles_json(list)},
+                {"recordings", all ? sections::recordings_json(list) : Json(nullptr)}});
     return code(list.empty() ? Exit::nothing_found : Exit::shown);
   }
   if (list.empty()) {
@@ -79,7 +79,7 @@ int ls_command(const Words& words) {
     throw Error{Exit::nothing_found, fmt::format("there is no bundle in {}", where),
                 "Record a program: oomrec run -- PROGRAM"};
   }
-  views::print_bundle_list(list, Terminal{STDOUT_FILENO});
+  sections::print_bundle_list(list, Terminal{STDOUT_FILENO});
   return code(Exit::shown);
 }
 

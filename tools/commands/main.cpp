@@ -15,7 +15,7 @@
 
 #include "common/system/files.h"
 #include "tools/base/large_stack.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/commands/allocator.h"
 #include "tools/commands/commands.h"

@@ -3,7 +3,7 @@
 
 #include "tools/base/arguments.h"
 #include "tools/base/json.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/ranks/merged.h"
 #include "tools/commands/commands.h"

@@ -7,12 +7,10 @@
 #include "tools/base/arguments.h"
 #include "tools/base/text.h"
 #include "tools/commands/commands.h"
-#include "tools/formats/telemetry/record_file.h"
 #include "tools/formats/telemetry/records.h"
 #include "tools/processes/observe/live_line.h"
 #include "tools/processes/observe/observed.h"
 #include "tools/processes/observe/ticker.h"
-#include "tools/views/monitor/usage_summary.h"
 
 namespace oomrec::tools::commands {
 namespace {
@@ -64,7 +62,7 @@ int monitor_command(const Words& words) {
   if (!output.empty() || arguments.given("--format"))
     rows.emplace(output, format, formats::snapshot_columns());
 
-  views::UsageSummary summary;
+  processes::UsageSummary summary;
   processes::LiveLine line;
   processes::Ticker ticker{interval_s, duration_s, observed->pid()};
   processes::MemorySample sample;

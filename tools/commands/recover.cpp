@@ -7,13 +7,12 @@
 #include <set>
 
 #include "tools/base/arguments.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/recover/orphans.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/commands/commands.h"
 #include "tools/service/ship/ledger.h"
-#include "tools/service/ship/options.h"
 #include "tools/service/ship/shipper.h"
 
 namespace oomrec::tools::commands {

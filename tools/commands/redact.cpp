@@ -4,11 +4,10 @@
 #include <filesystem>
 #include <string>
 
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/options.h"
 #include "tools/bundles/redact/bundle.h"
-#include "tools/bundles/redact/job.h"
 #include "tools/commands/commands.h"
 
 namespace oomrec::tools::commands {

@@ -3,14 +3,12 @@
 
 #include <cstdio>
 
-#include "tools/base/log.h"
 #include "tools/base/output_file.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/options.h"
-#include "tools/commands/choices.h"
 #include "tools/commands/commands.h"
 #include "tools/views/report/data.h"
-#include "tools/views/report/output.h"
 #include "tools/views/report/report.h"
 
 namespace oomrec::tools::commands {

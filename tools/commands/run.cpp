@@ -7,14 +7,13 @@
 #include <optional>
 #include <string>
 
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/outcome.h"
 #include "tools/commands/commands.h"
 #include "tools/processes/gpus/gpu_processes.h"
 #include "tools/processes/launch/cgroup.h"
-#include "tools/processes/launch/cgroup_limit_guard.h"
 #include "tools/processes/launch/options.h"
 #include "tools/processes/launch/process.h"
 #include "tools/processes/launch/recorded.h"
@@ -25,7 +24,6 @@
 #include "tools/views/screen/screen.h"
 
 namespace oomrec::tools::commands {
-
 namespace {
 
 // What the recorder would do in the program. There it adds its own memory.

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include "tools/bundles/opening/options.h"
-#include "tools/commands/choices.h"
 #include "tools/commands/commands.h"
 #include "tools/recording/analysis/statistics.h"
 #include "tools/views/stats/stats.h"

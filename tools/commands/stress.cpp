@@ -7,7 +7,6 @@
 #include "tools/base/arguments.h"
 #include "tools/base/text.h"
 #include "tools/commands/commands.h"
-#include "tools/processes/stress/steps.h"
 #include "tools/processes/stress/stress.h"
 
 namespace oomrec::tools::commands {

@@ -7,14 +7,13 @@
 #include <memory>
 #include <optional>
 
-#include "tools/bundles/opening/live_process.h"
+#include "tools/bundles/opening/open.h"
 #include "tools/bundles/opening/options.h"
 #include "tools/commands/commands.h"
 #include "tools/recording/live/session.h"
 #include "tools/recording/reading/timeline.h"
-#include "tools/views/plot/timeline_json.h"
-#include "tools/views/plot/timeline_page.h"
-#include "tools/views/screen/columns.h"
+#include "tools/views/plot/timeline.h"
+#include "tools/views/screen/picture.h"
 #include "tools/views/screen/screen.h"
 
 namespace oomrec::tools::commands {

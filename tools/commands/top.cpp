@@ -12,7 +12,6 @@
 #include "common/system/files.h"
 #include "tools/base/arguments.h"
 #include "tools/base/text.h"
-#include "tools/bundles/opening/live_process.h"
 #include "tools/bundles/opening/open.h"
 #include "tools/commands/attach_settings.h"
 #include "tools/commands/commands.h"

@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "tools/base/arguments.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/commands/commands.h"
 #include "tools/processes/observe/observed.h"
-#include "tools/service/track/tracking.h"
+#include "tools/service/track/tracker.h"
 
 namespace oomrec::tools::commands {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "tools/base/text.h"
 #include "tools/bundles/opening/options.h"
-#include "tools/commands/choices.h"
 #include "tools/commands/commands.h"
 #include "tools/views/tree/tree_page.h"
 

@@ -12,7 +12,7 @@
 #include "tools/commands/commands.h"
 #include "tools/service/alerts/notifiers.h"
 #include "tools/service/fleet/lives.h"
-#include "tools/service/fleet/watched_directories.h"
+#include "tools/service/fleet/new_bundles.h"
 #include "tools/service/watch/services.h"
 #include "tools/service/watch/watcher.h"
 

@@ -11,7 +11,7 @@
 #include "tools/base/text.h"
 #include "tools/deaths/counters.h"
 #include "tools/deaths/current_health.h"
-#include "tools/deaths/recorded_pids.h"
+#include "tools/deaths/evidence.h"
 
 namespace oomrec::tools::deaths {
 namespace {

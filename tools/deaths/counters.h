@@ -49,4 +49,10 @@ struct Pressure {
 // The pressure of the cgroup if it has its own (v2), else of the machine.
 Pressure pressure_of(const std::filesystem::path& cgroup);
 
+// The memory limit of a process' cgroup.
+
+// The tightest limit of the cgroup and its ancestors, version 2 or 1; 0: none, or not visible here.
+// `pid` 0: this process.
+std::uint64_t cgroup_limit_of(pid_t pid);
+
 }  // namespace oomrec::tools::deaths

@@ -1,25 +1,29 @@
 #include "tools/deaths/evidence.h"
 
+#include <fmt/format.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <string>
 
+#include "common/session/directories.h"
 #include "common/system/files.h"
 #include "common/system/text.h"
 #include "common/text/text.h"
 #include "common/verdict/verdict.h"
+#include "tools/base/directory.h"
 #include "tools/deaths/cgroup_account.h"
 #include "tools/deaths/current_health.h"
-#include "tools/deaths/kernel_faults.h"
 #include "tools/deaths/kernel_kills.h"
 #include "tools/deaths/kernel_log.h"
-#include "tools/deaths/recorded_pids.h"
 #include "tools/deaths/user_killers.h"
 
 namespace oomrec::tools::deaths {
@@ -289,6 +293,36 @@ session::EndEvidence end_evidence_of(const session::View& view, const DeathObser
       was_killed(death) && is_this_host(view.header()))
     evidence.account = remaining_account(view, cgroup.directory, nullptr);
   return evidence;
+}
+
+std::set<std::uint64_t> recorded_pids(const session::View& view) {
+  std::set<std::uint64_t> pids;
+  if (view.header().off_reason == 0) pids.insert(static_cast<std::uint64_t>(view.header().pid));
+  const std::string dumps{view.string(view.header().dump_directory)};
+  session::DirectoryOptions options;
+  options.session_directory = std::getenv("OOMREC_SESSION_DIR");
+  options.dump_directory = dumps.empty() ? nullptr : dumps.c_str();
+  char buffer[4096] = {};
+  system::Text path{buffer};
+  session::find_directory(options, path, [&](const session::Directory&) {
+    // Another user could claim any process by files with such names.
+    if (!session::open_own_directory(buffer, session::IfMissing::fail).is_open()) return false;
+    for (const std::filesystem::path& file : entries_of(buffer)) {
+      const session::Creator creator = session::creator_of(file.filename().native());
+      const std::uint64_t now = creator.pid != 0 ? system::start_ticks(creator.pid) : 0;
+      const bool is_reused = now != 0 && now != creator.start_ticks;
+      if (creator.pid != 0 && !is_reused) pids.insert(static_cast<std::uint64_t>(creator.pid));
+    }
+    return false;
+  });
+  return pids;
+}
+
+bool has_recorder(std::uint64_t pid) {
+  std::ifstream mappings{fmt::format("{}/{}/maps", system::g_roots.proc, pid)};
+  for (std::string line; std::getline(mappings, line);)
+    if (line.ends_with("/liboomrec.so")) return true;
+  return false;
 }
 
 }  // namespace oomrec::tools::deaths

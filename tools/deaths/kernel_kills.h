@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,5 +67,19 @@ bool is_by_pid(const KernelKill& kill, const KillQuery& query);
 // Whether there are kills in that time and, as far as the log shows, in that cgroup, but none of
 // that pid.
 bool only_others_killed(const std::vector<KernelKill>& kills, const KillQuery& query);
+
+// Finds the line with which the kernel logged that a fault ended a process: a signal that nobody
+// may have waited for.
+//
+// x86 logs every fault of a user's process that has no handler, unless debug.exception-trace is 0
+// or too many came at once. Signals that a process sends (abort(), kill) are not logged.
+struct KernelFault {
+  int signal = 0;
+  std::uint64_t realtime_ns = 0;
+  std::string line;
+};
+
+// The fault that ended this process. In another pid namespace than the log's it is not found.
+std::optional<KernelFault> fault_of(const KernelLog& log, const KillQuery& query);
 
 }  // namespace oomrec::tools::deaths

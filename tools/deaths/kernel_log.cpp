@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
-
-#include "tools/deaths/log_files.h"
+#include <string_view>
 
 namespace oomrec::tools::deaths {
 namespace {
@@ -68,5 +70,100 @@ system::File copy_of_kernel_log(const KernelLogFile& file) {
   }
   return {};
 }
+
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;  // read from the end of a file
+
+class File {
+ public:
+  explicit File(const char* path)
+      : descriptor_(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)) {}
+  ~File() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  struct stat status() const {
+    struct stat status {};
+    fstat(descriptor_, &status);
+    return status;
+  }
+  bool is_device() const { return S_ISCHR(status().st_mode); }
+
+  // Returns the number of bytes; 0 at the end.
+  std::size_t read_some(char* to, std::size_t bytes) const {
+    while (true) {
+      const ssize_t got = read(descriptor_, to, bytes);
+      if (got >= 0) return static_cast<std::size_t>(got);
+      // EPIPE: the kernel overwrote the record before we read it. The next read returns the next
+      // one.
+      if (errno != EINTR && errno != EPIPE) return 0;
+    }
+  }
+
+  void skip_to_last(std::size_t count) const {
+    const off_t bytes = lseek(descriptor_, 0, SEEK_END);
+    const auto kept = static_cast<off_t>(count);
+    lseek(descriptor_, bytes > kept ? bytes - kept : 0, SEEK_SET);
+  }
+
+ private:
+  int descriptor_;
+};
+
+// A device returns one record per read: a line, followed by lines with its properties, which we
+// drop.
+std::string text_of(const File& file) {
+  constexpr std::size_t kRecordBytes = 8192;
+  std::string text;
+  std::string part(kRecordBytes, '\0');
+  const bool device = file.is_device();
+  if (!device) file.skip_to_last(kMostBytes);
+  while (const std::size_t got = file.read_some(part.data(), part.size())) {
+    const std::string_view bytes{part.data(), got};
+    text += device ? bytes.substr(0, bytes.find('\n')) : bytes;
+    if (device) text += '\n';
+  }
+  return text;
+}
+
+// What journalctl prints with these options. Empty: there is no journal, or it takes too long.
+std::string journal_text(const std::string& options) {
+  if (access("/run/systemd/journal", F_OK) != 0) return {};
+  const std::string command =
+      "timeout 2 journalctl --quiet --no-pager --output=short-iso " + options + " 2>/dev/null";
+  std::FILE* const output = popen(command.c_str(), "re");
+  if (output == nullptr) return {};
+  std::string text;
+  std::string part(8192, '\0');
+  while (const std::size_t got = fread(part.data(), 1, part.size(), output))
+    text.append(part, 0, got);
+  pclose(output);
+  return text;
+}
+
+}  // namespace
+
+std::string log_file_text(const char* path) { return text_of(File{path}); }
+
+std::string log_file_text(const char* path, std::uint64_t from_realtime_ns) {
+  const File file{path};
+  const struct stat status = file.status();
+  const bool is_old = S_ISREG(status.st_mode) &&
+                      static_cast<std::uint64_t>(status.st_mtime + 1) * kSecond < from_realtime_ns;
+  return is_old ? std::string{} : text_of(file);
+}
+
+std::string daemon_journal_text(std::uint64_t from_realtime_ns) {
+  return journal_text(
+      "--lines=1000 --identifier=earlyoom --identifier=systemd-oomd --identifier=systemd"
+      " --identifier=kubelet --identifier=k3s --identifier=nohang --since=@" +
+      std::to_string(from_realtime_ns / kSecond));
+}
+
+std::string kernel_journal_text() { return journal_text("--lines=5000 _TRANSPORT=kernel"); }
 
 }  // namespace oomrec::tools::deaths

@@ -6,7 +6,7 @@
 
 #include "common/system/files.h"
 #include "common/system/text.h"
-#include "tools/base/number.h"
+#include "tools/base/text.h"
 
 namespace oomrec::tools::deaths {
 namespace {

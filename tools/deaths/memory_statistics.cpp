@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "common/system/text.h"
-#include "tools/base/number.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::deaths {

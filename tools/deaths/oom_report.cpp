@@ -6,7 +6,6 @@
 
 #include "common/machine/page.h"
 #include "common/system/text.h"
-#include "tools/base/number.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::deaths {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "tools/deaths/log_files.h"
+#include "tools/deaths/kernel_log.h"
 
 namespace oomrec::tools::deaths {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "tools/base/error.h"
-#include "tools/base/number.h"
+#include "tools/base/text.h"
 #include "tools/bundles/opening/open.h"
 #include "tools/bundles/ranks/merged.h"
 #include "tools/recording/symbolize/debug_files.h"

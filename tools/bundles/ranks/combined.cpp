@@ -9,9 +9,8 @@
 #include <deque>
 #include <utility>
 
-#include "tools/bundles/ranks/combined_devices.h"
-#include "tools/bundles/ranks/combined_over_time.h"
-#include "tools/bundles/ranks/combined_rank.h"
+#include "tools/bundles/ranks/combined_figures.h"
+#include "tools/bundles/ranks/combined_names.h"
 #include "tools/recording/reading/image.h"
 
 namespace oomrec::tools::bundles {

@@ -1,5 +1,5 @@
-// Translates strings, modules, code objects and stacks of several recordings into one image,
-// without duplicates. The outermost node of each stack is the rank.
+// What the files of this folder share while they combine the recordings of a job: the names of
+// all ranks in one image, and one rank's entries in it.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/bundles/ranks/job.h"
 #include "tools/recording/reading/image.h"
 #include "tools/recording/reading/recording.h"
 
@@ -46,6 +47,36 @@ class CombinedNames {
   std::uint32_t python_ = 0;  // version of the first rank that runs it
   std::map<std::pair<session::StringId, std::string>, std::uint32_t> modules_;
   std::map<std::array<std::uint32_t, 4>, std::uint32_t> codes_;
+};
+
+// One rank while the recordings of a job are combined: maps its entries to those of the image.
+// Private to this folder.
+
+// Session time at which the earliest rank started. Not 0, which means "no time".
+inline constexpr std::uint64_t kCombinedStartNs = 1'000'000'000;
+
+struct RankPart {
+  RankPart(const JobRank& from, CombinedNames& all, std::uint64_t job_start_realtime_ns)
+      : rank(from),
+        names(all, *from.source.recording, from.identity.rank),
+        start(job_start_realtime_ns) {}
+
+  const recording::Recording& recording() const { return *rank.source.recording; }
+  const session::View& view() const { return recording().view(); }
+
+  // From the rank's session clock to the image's.
+  std::uint64_t time(std::uint64_t monotonic_ns) const {
+    return kCombinedStartNs + (rank.realtime_of(monotonic_ns) - start);
+  }
+
+  static std::uint32_t at(const std::vector<std::uint32_t>& numbers, std::uint32_t number) {
+    return number < numbers.size() ? numbers[number] : 0;
+  }
+
+  const JobRank& rank;
+  CombinedNames::OfRank names;
+  std::uint64_t start;
+  std::vector<std::uint32_t> threads, devices, holders;  // the recording's entry → the image's
 };
 
 }  // namespace oomrec::tools::bundles

@@ -37,4 +37,12 @@ void for_each_rank(const Source& merged, const std::function<void(const Json&, c
 // The bundle of one rank. Throws Error if there is none.
 std::filesystem::path bundle_of_rank(const Source& merged, std::uint32_t rank);
 
+// Copies a bundle that others wrote into one of our own.
+
+// Copies the regular files and directories of `from` to `to`, which must not exist yet, and leaves
+// out anything else. `from` itself may be a link. Opens each entry relative to its directory's
+// descriptor, without following links, and checks it after that: another user who exchanges a file
+// for a link during the copy cannot redirect it. Throws std::system_error.
+void copy_bundle(const std::filesystem::path& from, const std::filesystem::path& to);
+
 }  // namespace oomrec::tools::bundles

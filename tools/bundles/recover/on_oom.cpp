@@ -13,7 +13,7 @@
 
 #include "common/text/expand.h"
 #include "common/verdict/verdict.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/recording/reading/recording.h"
 

@@ -13,7 +13,7 @@
 #include "common/session/directories.h"
 #include "common/session/view.h"
 #include "tools/base/directory.h"
-#include "tools/bundles/store/own_file.h"
+#include "tools/bundles/store/access.h"
 
 namespace oomrec::tools::bundles {
 

@@ -5,13 +5,16 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/session/vocabulary.h"
+#include "tools/base/json.h"
 #include "tools/bundles/signature/path.h"
+#include "tools/bundles/store/source.h"
 
 namespace oomrec::tools::bundles {
 
@@ -49,5 +52,20 @@ struct Signature {
 // `service`: names a death in which no path has a quarter of the memory.
 Signature signature_of(const std::vector<Holder>& holders, const std::optional<Request>& request,
                        std::string_view service);
+
+// Where a process ran and for whom, from the labels in its recording.
+class Labels {
+ public:
+  explicit Labels(const Source& source);
+
+  // The value of a row's column: of the first of its labels that is there. Empty: none is.
+  std::string column(std::string_view name) const;
+
+  // The labels that have no column of their own, at most `most`.
+  Json others(std::size_t most) const;
+
+ private:
+  std::map<std::string, std::string, std::less<>> labels_;
+};
 
 }  // namespace oomrec::tools::bundles

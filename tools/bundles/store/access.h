@@ -1,8 +1,11 @@
-// Access checks: a bundle is readable by its owner only.
+// What belongs to whom: who may read a bundle, whose it is, and files of this user that nobody
+// else has exchanged.
 #pragma once
 
 #include <filesystem>
 #include <vector>
+
+#include "common/session/layout.h"
 
 namespace oomrec::tools::bundles {
 
@@ -21,5 +24,30 @@ bool is_own_bundle(const std::filesystem::path& bundle);
 
 // Directories in a dump directory that are named like bundles and that the user may not read.
 std::vector<std::filesystem::path> unreadable_bundles_in(const std::filesystem::path& directory);
+
+// A file that belongs to the user, opened without following links. A process that recovers a
+// recording holds its lock through this.
+class OwnFile {
+ public:
+  explicit OwnFile(const std::filesystem::path& path);
+  ~OwnFile();
+  OwnFile(const OwnFile&) = delete;
+  OwnFile& operator=(const OwnFile&) = delete;
+
+  // A regular file of this user that has not been deleted.
+  bool is_ours() const;
+
+  // Takes the lock. False if another process holds it, or has finished and deleted the file.
+  bool claim() const;
+
+  // False: the file is not a session yet.
+  bool read_header(session::Header& header) const;
+
+  // True if the file will never become a session: its process died before it wrote the header.
+  bool was_never_completed(const std::filesystem::path& path) const;
+
+ private:
+  int descriptor_;
+};
 
 }  // namespace oomrec::tools::bundles

@@ -14,7 +14,6 @@
 #include "common/text/text.h"
 #include "tools/base/directory.h"
 #include "tools/base/error.h"
-#include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/outcome.h"
 #include "tools/recording/reading/recording.h"

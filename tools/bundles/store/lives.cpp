@@ -8,7 +8,6 @@
 #include "tools/base/error.h"
 #include "tools/base/foreign_file.h"
 #include "tools/base/json.h"
-#include "tools/base/json_budget.h"
 #include "tools/base/output_file.h"
 #include "tools/bundles/store/access.h"
 

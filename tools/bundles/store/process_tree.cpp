@@ -11,8 +11,8 @@
 #include "common/session/directories.h"
 #include "tools/base/directory.h"
 #include "tools/base/error.h"
+#include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
-#include "tools/bundles/store/own_file.h"
 #include "tools/recording/reading/events.h"
 
 namespace oomrec::tools::bundles {

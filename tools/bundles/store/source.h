@@ -12,6 +12,7 @@
 
 #include "common/bundle/bundle.h"
 #include "common/verdict/verdict.h"
+#include "tools/base/foreign_file.h"
 #include "tools/base/json.h"
 #include "tools/deaths/ending.h"
 #include "tools/recording/reading/recording.h"
@@ -55,5 +56,16 @@ struct Source {
 // PyTorch memory snapshot. `cache`: see Locations. Throws Error.
 Source open_recorded(const std::string& name,
                      std::shared_ptr<const recording::CacheDirectory> cache = nullptr);
+
+// Opens a PyTorch memory snapshot as a source of the reading commands.
+
+// Whether the file begins like a pickle.
+bool is_snapshot(const ForeignPath& file);
+
+// The snapshot that the Python package added to a bundle, if there is one.
+std::optional<ForeignPath> snapshot_in(const std::filesystem::path& bundle);
+
+// Throws Error.
+Source open_snapshot(const ForeignPath& file);
 
 }  // namespace oomrec::tools::bundles

@@ -1,11 +1,14 @@
-// The trigger for a bundle of a recording that has none yet, from the session alone.
+// Why there is a bundle: its trigger, and the request for memory that failed.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "common/session/view.h"
 #include "common/session/vocabulary.h"
+#include "tools/base/json.h"
+#include "tools/bundles/store/source.h"
 
 namespace oomrec::tools::bundles {
 
@@ -29,5 +32,23 @@ int crash_signal(const session::View& view);
 bool crash_is_due(const session::View& view);
 
 Trigger trigger_of(const session::View& view);
+
+// The JSON of the failed request, and of one that was being made.
+
+// The source's failed allocation, if it has one.
+struct FailureDetails {
+  bool exists = false;
+  session::Failure failure{};
+  session::Thread thread{};
+
+  explicit FailureDetails(const Source&);
+
+  // Empty if PyTorch's allocator gave up: it has no error code.
+  std::string error() const;
+};
+
+Json request_json(const Source&);  // null: no request failed
+// The largest request that a thread was making when the process was killed; null: none is known.
+Json in_flight_json(const Source&);
 
 }  // namespace oomrec::tools::bundles

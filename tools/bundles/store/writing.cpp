@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "common/text/text.h"
-#include "tools/base/number.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::bundles {

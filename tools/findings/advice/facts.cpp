@@ -6,7 +6,7 @@
 #include "tools/base/error.h"
 #include "tools/bundles/opening/open.h"
 #include "tools/bundles/ranks/merged.h"
-#include "tools/bundles/store/failed_request.h"
+#include "tools/bundles/store/trigger.h"
 #include "tools/findings/advice/heap_limit.h"
 #include "tools/findings/leaks/detect.h"
 #include "tools/recording/analysis/statistics.h"

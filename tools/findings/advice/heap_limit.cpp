@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "tools/base/text.h"
-#include "tools/findings/advice/need.h"
+#include "tools/findings/advice/limit_rules.h"
 
 namespace oomrec::tools::findings {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "common/text/own_code.h"
 #include "tools/base/text.h"
-#include "tools/findings/advice/held.h"
+#include "tools/findings/advice/rules.h"
 
 namespace oomrec::tools::findings {
 namespace {

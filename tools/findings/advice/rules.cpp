@@ -1,11 +1,11 @@
+#include "tools/findings/advice/rules.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "tools/base/text.h"
-#include "tools/findings/advice/held.h"
-#include "tools/print/duration.h"
 
 namespace oomrec::tools::findings {
 namespace {
@@ -42,7 +42,7 @@ constexpr HeldRule kMoreAtATime = {
           "{}, {} more than {} before, but of all that it allocated ({}) nearly "
           "everything was freed",
           held_text(row), size_text(static_cast<std::uint64_t>(row.growth->bytes)),
-          print::duration_text(row.growth->window_seconds), size_text(row.ever_bytes));
+          duration_text(row.growth->window_seconds), size_text(row.ever_bytes));
     },
     ": it needs more at a time than before (bound the size or the number of what is in work), or "
     "keeps a small part."};
@@ -198,6 +198,47 @@ std::vector<Hint> advice_of(const AdviceFacts& facts) {
     }
   }
   return found;
+}
+
+bool has_any(std::string_view text, Words words) {
+  return std::any_of(words.begin(), words.end(), [text](std::string_view word) {
+    return text.find(word) != std::string_view::npos;
+  });
+}
+
+bool is_python(const recording::Location& frame) {
+  return frame.kind == recording::Location::Kind::python;
+}
+
+bool runs(Frames frames, Words files, Words functions) {
+  return std::any_of(frames.begin(), frames.end(), [&](const recording::Location& frame) {
+    return is_python(frame) && (has_any(frame.file, files) || has_any(frame.function, functions));
+  });
+}
+
+Frames inside(const SubjectFigures& held) {
+  return Frames{held.stack}.first(std::min(held.line, held.stack.size()));
+}
+
+Frames outside(const SubjectFigures& held) {
+  return Frames{held.stack}.subspan(std::min(held.line + 1, held.stack.size()));
+}
+
+std::string_view unqualified(std::string_view function) {
+  return function.substr(function.rfind('.') + 1);
+}
+
+bool is_mostly_freed(const SubjectFigures& held) { return held.bytes < held.ever_bytes / 20; }
+
+std::string held_text(const SubjectFigures& held) {
+  return fmt::format("{} holds {} in {}", held.subject, size_text(held.bytes),
+                     plural(held.count, "block", "blocks"));
+}
+
+std::string growth_text(const SubjectFigures& held) {
+  return fmt::format("{}, {} of it in the last {}, none of which was freed", held_text(held),
+                     size_text(static_cast<std::uint64_t>(held.growth->bytes)),
+                     duration_text(held.growth->window_seconds));
 }
 
 }  // namespace oomrec::tools::findings

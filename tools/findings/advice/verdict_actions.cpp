@@ -7,7 +7,7 @@
 #include "common/verdict/verdict.h"
 #include "tools/base/text.h"
 #include "tools/findings/advice/heap_limit.h"
-#include "tools/findings/advice/need.h"
+#include "tools/findings/advice/limit_rules.h"
 
 namespace oomrec::tools::findings {
 namespace {

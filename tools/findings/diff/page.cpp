@@ -7,9 +7,9 @@
 #include <cstdlib>
 
 #include "tools/base/text.h"
-#include "tools/print/holders.h"
-#include "tools/print/notes.h"
 #include "tools/recording/stack_text/stack_text.h"
+#include "tools/sections/holders.h"
+#include "tools/sections/notes.h"
 
 namespace oomrec::tools::findings {
 namespace {
@@ -125,7 +125,7 @@ std::string_view resident_word(const Change& change) {
 // "8.0 MiB resident of 400.0 MiB in 1 block".
 std::string side_text(const Amount& amount, bool is_of_resident) {
   return fmt::format("{} in {}",
-                     print::held_text(amount.bytes, amount.resident_bytes, is_of_resident),
+                     sections::held_text(amount.bytes, amount.resident_bytes, is_of_resident),
                      plural(amount.count, "block", "blocks"));
 }
 
@@ -208,7 +208,7 @@ std::vector<DiffPage::KindChange> DiffPage::resident_memory(const DiffStyle& sty
   std::vector<KindChange> changes;
   const recording::Recording &before = *before_.recording, &after = *after_.recording;
   if (style.at != "end" || !before.has_residency() || !after.has_residency()) return changes;
-  for (const print::ResidentKindName& kind : print::resident_kinds()) {
+  for (const sections::ResidentKindName& kind : sections::resident_kinds()) {
     const auto number = static_cast<std::size_t>(kind.kind);
     changes.push_back(
         {kind, before.residency().kind_bytes[number], after.residency().kind_bytes[number]});
@@ -225,8 +225,8 @@ Json DiffPage::resident_memory_json(const DiffStyle& style) const {
   Json kinds = Json::object();
   for (const KindChange& change : changes)
     kinds[std::string{change.kind.key}] = growth_json(change.before, change.after);
-  Json json = growth_json(print::resident_bytes(before_.recording->residency()),
-                          print::resident_bytes(after_.recording->residency()));
+  Json json = growth_json(sections::resident_bytes(before_.recording->residency()),
+                          sections::resident_bytes(after_.recording->residency()));
   json["kinds"] = std::move(kinds);
   return json;
 }
@@ -247,8 +247,8 @@ void DiffPage::print_resident_memory(const DiffStyle& style, const Terminal& ter
   for (const KindChange& change : changes)
     if (change.before != 0 || change.after != 0)
       line(change.kind.brief, change.before, change.after);
-  line("in all", print::resident_bytes(before_.recording->residency()),
-       print::resident_bytes(after_.recording->residency()));
+  line("in all", sections::resident_bytes(before_.recording->residency()),
+       sections::resident_bytes(after_.recording->residency()));
 }
 
 void DiffPage::print_total(const DiffStyle& style, const Terminal& terminal) const {
@@ -339,7 +339,7 @@ std::vector<std::string> DiffPage::notes(const DiffStyle& style) const {
         "estimated in the other");
   }
   for (const bundles::Source* side : {&before_, &after_}) {
-    for (std::string& note : print::notes_of(*side)) {
+    for (std::string& note : sections::notes_of(*side)) {
       if (std::find(notes.begin(), notes.end(), note) == notes.end())
         notes.push_back(std::move(note));
     }
@@ -352,7 +352,7 @@ void DiffPage::print(const DiffStyle& style, const Terminal& terminal) const {
   print_resident_memory(style, terminal);
   print_functions(style, terminal);
   print_stacks(style, terminal);
-  print::print_notes(notes(style), terminal);
+  sections::print_notes(notes(style), terminal);
 }
 
 }  // namespace oomrec::tools::findings

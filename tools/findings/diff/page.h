@@ -4,7 +4,7 @@
 #include "tools/base/terminal.h"
 #include "tools/bundles/store/source.h"
 #include "tools/findings/diff/difference.h"
-#include "tools/print/resident_memory.h"
+#include "tools/sections/resident_memory.h"
 
 namespace oomrec::tools::findings {
 
@@ -29,7 +29,7 @@ class DiffPage {
                                          const recording::Locations*& locations) const;
   // A row of the account of resident memory.
   struct KindChange {
-    print::ResidentKindName kind;
+    sections::ResidentKindName kind;
     std::uint64_t before = 0, after = 0;
 
     std::int64_t growth() const {

@@ -7,8 +7,8 @@
 
 #include "common/text/device_text.h"
 #include "tools/base/text.h"
-#include "tools/print/devices.h"
-#include "tools/print/notes.h"
+#include "tools/sections/devices.h"
+#include "tools/sections/notes.h"
 
 namespace oomrec::tools::findings {
 namespace {
@@ -73,7 +73,7 @@ class Page {
     print_mappings();
     print_devices();
     print_advice();
-    print::print_notes(notes(), terminal_);
+    sections::print_notes(notes(), terminal_);
   }
 
  private:
@@ -148,7 +148,7 @@ class Page {
     if (figures_.devices.empty()) return;
     heading("devices");
     for (const recording::DeviceFigures& device : figures_.devices)
-      fmt::print("{}", print::device_text(device));
+      fmt::print("{}", sections::device_text(device));
   }
 
   void print_advice() const {
@@ -179,7 +179,7 @@ class Page {
           "free memory between blocks is unknown: it needs an exact recording (oomrec run --mode "
           "exact)");
     }
-    for (std::string& note : print::notes_of(source_)) notes.push_back(std::move(note));
+    for (std::string& note : sections::notes_of(source_)) notes.push_back(std::move(note));
     return notes;
   }
 
@@ -195,7 +195,7 @@ Json fragmentation_json(const Fragmentation& figures, const bundles::Source& sou
   const MapFigures& map = figures.map;
   Json devices = Json::array();
   for (const recording::DeviceFigures& device : figures.devices)
-    devices.push_back(print::device_json(device));
+    devices.push_back(sections::device_json(device));
   Json advice = Json::array();
   for (const Remedy& one : figures.remedies)
     advice.push_back({{"rule", one.rule}, {"text", one.text}});

@@ -2,14 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <unordered_map>
 
 #include "common/text/own_code.h"
+#include "tools/base/text.h"
+#include "tools/bundles/opening/open.h"
+#include "tools/bundles/ranks/identity.h"
+#include "tools/bundles/ranks/merged.h"
 #include "tools/recording/analysis/common_names.h"
 #include "tools/recording/analysis/statistics.h"
 #include "tools/recording/reading/timeline.h"
 #include "tools/recording/symbolize/function_name.h"
+#include "tools/sections/other_processes.h"
 
 namespace oomrec::tools::findings {
 namespace {
@@ -187,14 +193,14 @@ class Detector {
       const bool leaks =
           subject.first != 0 && sum.stacks > 1 && add_if_leak(sum.group, sum.stacks, sum.group);
       if (leaks) continue;
-      note_growth(sum.group);
-      note_stopped(sum.group);
+      consider_unsteady(sum.group);
+      consider_stopped(sum.group);
     }
   }
 
   // Of a group that grew like a leak until it had nearly what it has now. What has grown since
   // counts more.
-  void note_stopped(const StackGroup& group) {
+  void consider_stopped(const StackGroup& group) {
     constexpr double kLeastBytes = 8 << 20, kNearly = 0.98;
     HeldCurve curve = curves_.of(group);
     if (curve.size() == 0) return;
@@ -214,7 +220,7 @@ class Detector {
   }
 
   // Of a group that is no leak.
-  void note_growth(const StackGroup& group) {
+  void consider_unsteady(const StackGroup& group) {
     const double bytes = retained_since(curves_.of(group), kStart);
     const double live = static_cast<double>(group.live_bytes);
     if (bytes < kLeastGrowthBytes ||
@@ -282,6 +288,50 @@ Until until_of(const bundles::Source& source) {
 
 std::string_view confidence_word(double confidence) {
   return confidence >= 0.8 ? "high" : confidence >= 0.5 ? "medium" : "low";
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string rank_text(const bundles::Source& source) {
+  if (source.is_job()) return "all";
+  const auto who = bundles::rank_of(source);
+  return who ? std::to_string(who->rank) : std::string{};
+}
+
+std::string program_of(const recording::Recording& recording) {
+  const std::vector<std::string> words = recording.arguments();
+  return words.empty() ? std::string{} : printable(fs::path{words[0]}.filename().string());
+}
+
+ProcessLeaks row_of(const bundles::Source& source, Leaks leaks) {
+  const auto pid = static_cast<std::uint64_t>(std::max(0, source.recording->header().pid));
+  return {pid, rank_text(source), program_of(*source.recording), source.bundle.filename().string(),
+          std::move(leaks)};
+}
+
+}  // namespace
+
+std::vector<ProcessLeaks> process_leaks(const bundles::Source& source, const Leaks& own) {
+  std::vector<ProcessLeaks> rows{row_of(source, own)};
+  const auto add = [&](const bundles::Source& other) {
+    recording::Stacks stacks{*other.recording, *other.locations,
+                             recording::frames_of(*other.recording)};
+    rows.push_back(
+        row_of(other, leaks_of(*other.recording, stacks, *other.locations, until_of(other))));
+  };
+  if (source.is_job()) {
+    bundles::for_each_rank(source, [&](const Json&, const bundles::Source& rank) { add(rank); });
+  } else if (!source.bundle.empty()) {
+    const Json processes = sections::tree_json(sections::related_processes(source));
+    bundles::for_each_other_process(source, processes,
+                                    [&](std::size_t, const bundles::Source& other) { add(other); });
+  }
+  std::stable_sort(rows.begin() + 1, rows.end(), [](const ProcessLeaks& a, const ProcessLeaks& b) {
+    return a.leaks.bytes() > b.leaks.bytes();
+  });
+  return rows;
 }
 
 }  // namespace oomrec::tools::findings

@@ -7,10 +7,9 @@
 
 #include "tools/base/text.h"
 #include "tools/findings/leaks/resident_growth.h"
-#include "tools/findings/leaks/suggest.h"
-#include "tools/print/duration.h"
-#include "tools/print/notes.h"
-#include "tools/print/resident_memory.h"
+#include "tools/findings/leaks/severity.h"
+#include "tools/sections/notes.h"
+#include "tools/sections/resident_memory.h"
 
 namespace oomrec::tools::findings {
 namespace {
@@ -23,8 +22,7 @@ std::string bytes_text(double bytes) {
 
 std::string rate_text(const Growth& growth) {
   return fmt::format("{} in {} ({}/s)", bytes_text(growth.bytes),
-                     print::duration_text(growth.window_seconds),
-                     bytes_text(growth.bytes_per_second));
+                     duration_text(growth.window_seconds), bytes_text(growth.bytes_per_second));
 }
 
 Json rounded(double bytes) { return static_cast<std::int64_t>(std::llround(bytes)); }
@@ -115,7 +113,7 @@ Json LeakReport::json(std::size_t top) const {
       {"leaks", std::move(leaks)},
       {"unsteady", leaks_.unsteady ? unsteady_json(*leaks_.unsteady) : Json(nullptr)},
       {"resident_growth", resident_growth_json(source_)},
-      {"resident_memory", print::resident_memory_json(source_)},
+      {"resident_memory", sections::resident_memory_json(source_)},
       {"devices", std::move(devices)},
       {"processes", std::move(processes)},
   };
@@ -124,7 +122,7 @@ Json LeakReport::json(std::size_t top) const {
 void LeakReport::print_summary(const Terminal& terminal) const {
   const std::string period =
       fmt::format("{} over {}{}", plural(leaks_.checkpoints, "checkpoint", "checkpoints"),
-                  print::duration_text(leaks_.seconds),
+                  duration_text(leaks_.seconds),
                   leaks_.before_end_s ? ", until the process freed most and ended" : "");
   if (!leaks_.has_enough_checkpoints()) {
     fmt::print("{}\n  {}\n", terminal.paint(Colour::bold, "too early to tell"),
@@ -146,7 +144,7 @@ void LeakReport::print_summary(const Terminal& terminal) const {
              severity_of(leaks_, reach_), period);
   if (reach_ && reach_->seconds >= 1) {
     fmt::print("  {} of {} is reached in about {} at this rate\n", reach_->name,
-               size_text(reach_->bytes), print::duration_text(reach_->seconds));
+               size_text(reach_->bytes), duration_text(reach_->seconds));
   } else if (reach_) {
     fmt::print("  {} of {} is reached\n", reach_->name, size_text(reach_->bytes));
   }
@@ -155,7 +153,8 @@ void LeakReport::print_summary(const Terminal& terminal) const {
 
 // What the user may have seen grow.
 void LeakReport::print_resident_growth() const {
-  for (const std::string& text : {resident_growth_text(source_), print::file_pages_text(source_)})
+  for (const std::string& text :
+       {resident_growth_text(source_), sections::file_pages_text(source_)})
     if (!text.empty()) fmt::print("  {}\n", wrap(text, kColumns, 2));
 }
 
@@ -171,8 +170,7 @@ void LeakReport::print_leak(std::size_t number, const Leak& leak,
                                   leak.estimated ? "about " : "", size_text(leak.live_bytes),
                                   plural(leak.live_count, "block", "blocks"),
                                   percent_text(leak.survivors), leak.growth.r_squared);
-  if (leak.oldest_s)
-    facts += fmt::format("; the oldest is {} old", print::duration_text(*leak.oldest_s));
+  if (leak.oldest_s) facts += fmt::format("; the oldest is {} old", duration_text(*leak.oldest_s));
   fmt::print("      {}\n", wrap(facts, kColumns, 6));
   if (leak.stacks > 1) {
     fmt::print("      of {} that grow together; the largest:\n",
@@ -188,8 +186,7 @@ void LeakReport::print_unsteady(const Unsteady& unsteady,
   const std::string bytes =
       fmt::format("{}{}", unsteady.estimated ? "about " : "", bytes_text(unsteady.bytes));
   if (unsteady.stopped_s)
-    fmt::print("  grew by {}, and stopped {} ago\n", bytes,
-               print::duration_text(*unsteady.stopped_s));
+    fmt::print("  grew by {}, and stopped {} ago\n", bytes, duration_text(*unsteady.stopped_s));
   else
     fmt::print("  most growth since the first quarter, but not steady: {}\n", bytes);
   fmt::print("{}",
@@ -233,7 +230,7 @@ void LeakReport::print(std::size_t top, bool full, const Terminal& terminal) con
   }
   print_devices(terminal);
   print_processes(terminal);
-  print::print_notes(print::notes_of(source_), terminal);
+  sections::print_notes(sections::notes_of(source_), terminal);
 }
 
 }  // namespace oomrec::tools::findings

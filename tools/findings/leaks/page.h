@@ -3,7 +3,6 @@
 
 #include "tools/bundles/store/source.h"
 #include "tools/findings/leaks/detect.h"
-#include "tools/findings/leaks/processes.h"
 #include "tools/findings/leaks/severity.h"
 #include "tools/recording/stack_text/stack_text.h"
 

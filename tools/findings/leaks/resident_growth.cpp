@@ -5,9 +5,8 @@
 #include <algorithm>
 
 #include "tools/base/text.h"
-#include "tools/print/duration.h"
-#include "tools/print/resident_memory.h"
 #include "tools/recording/reading/timeline.h"
+#include "tools/sections/resident_memory.h"
 
 namespace oomrec::tools::findings {
 namespace {
@@ -39,7 +38,7 @@ std::optional<ResidentGrowth> resident_growth_of(const bundles::Source& source) 
   const recording::ResidencyTotals& look = recording.residency();
   if (first == moments.end() || first->time_ns > look.time_ns) return std::nullopt;
   ResidentGrowth growth;
-  growth.bytes = static_cast<std::int64_t>(print::resident_bytes(look)) -
+  growth.bytes = static_cast<std::int64_t>(sections::resident_bytes(look)) -
                  static_cast<std::int64_t>(first->rss_bytes);
   growth.allocated_bytes = static_cast<std::int64_t>(look.live_bytes) - live_on_host(*first);
   growth.seconds = static_cast<double>(look.time_ns - first->time_ns) / 1e9;
@@ -51,9 +50,9 @@ std::string resident_growth_text(const bundles::Source& source) {
   const auto growth = resident_growth_of(source);
   if (!growth || !growth->is_notable()) return {};
   std::string text = fmt::format("resident memory grew by {} in {}, and what was allocated by {}",
-                                 growth_text(growth->bytes), print::duration_text(growth->seconds),
+                                 growth_text(growth->bytes), duration_text(growth->seconds),
                                  growth_text(growth->allocated_bytes));
-  for (const print::ResidentKindName& kind : print::resident_kinds()) {
+  for (const sections::ResidentKindName& kind : sections::resident_kinds()) {
     const bool is_outside_heap = kind.kind == ResidentKind::unheld ||
                                  kind.kind == ResidentKind::written_files ||
                                  kind.kind == ResidentKind::shared;

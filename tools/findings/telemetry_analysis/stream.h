@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "tools/findings/time_series/hidden_memory.h"
-#include "tools/findings/time_series/leak.h"
 #include "tools/findings/time_series/patterns.h"
 #include "tools/formats/telemetry/event.h"
 #include "tools/formats/telemetry/records.h"

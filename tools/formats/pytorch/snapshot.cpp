@@ -7,7 +7,6 @@
 
 #include "tools/formats/pytorch/stack_nodes.h"
 #include "tools/formats/pytorch/trace.h"
-#include "tools/formats/pytorch/trace_ring.h"
 
 namespace oomrec::tools::formats {
 namespace {

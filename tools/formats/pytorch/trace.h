@@ -5,6 +5,7 @@
 
 #include "common/session/vocabulary.h"
 #include "tools/formats/pytorch/pickle_reader.h"
+#include "tools/formats/pytorch/stack_nodes.h"
 
 namespace oomrec::tools::formats {
 
@@ -22,5 +23,12 @@ struct TraceEvent {
 // PickleError if there are more than kMostTrace.
 inline constexpr std::size_t kMostTrace = std::size_t{1} << 21;
 std::vector<TraceEvent> trace_of(const Pickle&, const Pickle::Value& snapshot);
+
+// Writes a PyTorch snapshot's trace to the ring of a lane: as many of the latest events as fit.
+
+// `entries`: the entry of each device, by its number. The address of a failure event is its entry
+// in `failures`.
+void write_ring(const std::vector<TraceEvent>& trace, const std::vector<std::uint32_t>& entries,
+                StackNodes& stacks, recording::Image& image, session::Lane& lane);
 
 }  // namespace oomrec::tools::formats

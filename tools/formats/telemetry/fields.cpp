@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "tools/base/json_budget.h"
+#include "tools/base/json.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::formats {

@@ -9,10 +9,8 @@
 #include <set>
 
 #include "tools/base/csv.h"
-#include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/formats/telemetry/fields.h"
-#include "tools/formats/telemetry/lenient_json.h"
 #include "tools/formats/telemetry/python_value.h"
 #include "tools/formats/telemetry/records.h"
 

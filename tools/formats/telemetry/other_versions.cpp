@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/formats/telemetry/fields.h"
 

@@ -16,10 +16,9 @@
 #include "common/system/files.h"
 #include "tools/base/error.h"
 #include "tools/processes/attach/machine_code.h"
-#include "tools/processes/attach/refusal.h"
+#include "tools/processes/attach/permission.h"
 #include "tools/processes/attach/remote_memory.h"
 #include "tools/processes/attach/remote_module.h"
-#include "tools/processes/attach/threads.h"
 #include "tools/processes/attach/tracee.h"
 
 namespace oomrec::tools::processes {

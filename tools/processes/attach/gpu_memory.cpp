@@ -10,10 +10,10 @@
 #include <string_view>
 
 #include "common/session/attach_pages.h"
-#include "tools/processes/attach/loaded_copies.h"
-#include "tools/processes/attach/module_data.h"
+#include "tools/processes/attach/recorder_copies.h"
 #include "tools/processes/attach/remote_call.h"
 #include "tools/processes/attach/remote_memory.h"
+#include "tools/processes/attach/remote_module.h"
 #include "tools/processes/gpus/nvml.h"
 
 namespace oomrec::tools::processes {

@@ -4,6 +4,7 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -60,5 +61,39 @@ class RemoteModule {
 // All modules that the loader has loaded, in order of their addresses. Symbols of each are read:
 // some ms for a large program.
 std::vector<RemoteModule> remote_modules(const RemoteMemory& memory);
+
+// What the loader of another process says that it has loaded.
+//
+// A file in memory may be a C library that nothing calls: a program that reads symbols maps it as
+// data, an emulator maps its guest's.
+
+// The addresses of the dynamic sections of all loaded modules. Empty: the loader has just begun, or
+// changes its list now. nullopt: the process has no loader, so that it is statically linked.
+std::optional<std::vector<std::uint64_t>> loaded_dynamic_sections(const RemoteMemory& memory);
+
+// The variables of a module in another process, word by word.
+enum class Variables : bool { all, writable };
+
+// visit(address, value) for each word of 8 bytes that is mapped readable, and not executable. A
+// large segment that is not writable is left out: it is code for a GPU, or other data of the file.
+template <class Visit>
+void for_each_variable(const RemoteMemory& memory, const std::vector<RemoteMapping>& mappings,
+                       const RemoteModule& module, Variables which, Visit visit) {
+  constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kMostConstantBytes = std::uint64_t{64} << 20;
+  std::vector<std::uint64_t> words(kPieceBytes / sizeof(std::uint64_t));
+  for (const RemoteMapping& mapping : mappings) {
+    if (mapping.executable || !mapping.readable ||
+        (!mapping.writable &&
+         (which == Variables::writable || mapping.end - mapping.start > kMostConstantBytes)))
+      continue;
+    const std::uint64_t end = std::min(mapping.end, module.end());
+    for (std::uint64_t at = std::max(mapping.start, module.start()); at < end; at += kPieceBytes) {
+      const std::uint64_t bytes = std::min(kPieceBytes, end - at);
+      const std::uint64_t count = memory.read_some(at, words.data(), bytes) / sizeof words[0];
+      for (std::uint64_t i = 0; i < count; ++i) visit(at + i * sizeof words[0], words[i]);
+    }
+  }
+}
 
 }  // namespace oomrec::tools::processes

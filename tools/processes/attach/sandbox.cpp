@@ -16,9 +16,8 @@
 
 #include "common/machine/platform.h"
 #include "tools/base/error.h"
-#include "tools/base/number.h"
-#include "tools/processes/attach/refusal.h"
-#include "tools/processes/attach/threads.h"
+#include "tools/base/text.h"
+#include "tools/processes/attach/permission.h"
 #include "tools/processes/attach/tracee.h"
 
 namespace oomrec::tools::processes {

@@ -18,15 +18,13 @@
 #include "tools/base/text.h"
 #include "tools/processes/attach/call_guard.h"
 #include "tools/processes/attach/gpu_memory.h"
-#include "tools/processes/attach/idle_copy.h"
-#include "tools/processes/attach/loaded_copies.h"
-#include "tools/processes/attach/refusal.h"
+#include "tools/processes/attach/permission.h"
+#include "tools/processes/attach/recorder_copies.h"
 #include "tools/processes/attach/remote_call.h"
 #include "tools/processes/attach/remote_memory.h"
 #include "tools/processes/attach/remote_module.h"
-#include "tools/processes/attach/resource_limits.h"
 #include "tools/processes/attach/target.h"
-#include "tools/processes/attach/threads.h"
+#include "tools/processes/attach/tracee.h"
 #include "tools/recording/live/processes.h"
 
 namespace oomrec::tools::processes {
@@ -248,10 +246,6 @@ Error not_recorded(pid_t pid, const std::string& why, const std::string& otherwi
       fmt::format("process {} is not recorded: {}{}", pid, why, limit ? "; " + limit->what : ""),
       limit ? limit->remedy : otherwise);
 }
-
-}  // namespace
-
-namespace {
 
 Attached attach_to_program(pid_t pid, const std::string& library, const Settings& settings) {
   const auto begin = std::chrono::steady_clock::now();

@@ -16,13 +16,11 @@
 
 #include "common/limits/cgroup.h"
 #include "tools/base/error.h"
-#include "tools/base/number.h"
 #include "tools/base/text.h"
-#include "tools/processes/attach/loader_list.h"
 #include "tools/processes/attach/permission.h"
-#include "tools/processes/attach/refusal.h"
+#include "tools/processes/attach/remote_module.h"
 #include "tools/processes/attach/sandbox.h"
-#include "tools/processes/attach/threads.h"
+#include "tools/processes/attach/tracee.h"
 
 namespace oomrec::tools::processes {
 namespace {

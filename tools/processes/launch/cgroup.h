@@ -8,8 +8,12 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include "common/options/options.h"
 
 namespace oomrec::tools::processes {
 
@@ -44,6 +48,25 @@ class ProgramCgroup {
   int event_ = -1;       // polled for POLLIN (v1) or POLLPRI (v2)
   int stop_ = -1;        // eventfd
   int guard_pipe_ = -1;  // closing it wakes the guard
+};
+
+// Writes the bundle of a program that is paused at its cgroup's limit, and then releases it.
+class CgroupLimitGuard {
+ public:
+  // `options`: the program's; they name the directories of its recordings.
+  CgroupLimitGuard(const ProgramCgroup& cgroup, const Options& options);
+  ~CgroupLimitGuard();  // waits for a bundle that is being written
+  CgroupLimitGuard(const CgroupLimitGuard&) = delete;
+  CgroupLimitGuard& operator=(const CgroupLimitGuard&) = delete;
+
+ private:
+  void write_bundle() const;
+
+  const ProgramCgroup& cgroup_;
+  const std::vector<std::filesystem::path> dump_directories_;
+  const std::filesystem::path session_directory_;
+  const bool quiet_;
+  std::thread thread_;
 };
 
 }  // namespace oomrec::tools::processes

@@ -16,9 +16,8 @@
 #include "tools/base/error.h"
 #include "tools/base/foreign_file.h"
 #include "tools/base/json.h"
-#include "tools/base/json_budget.h"
 #include "tools/base/text.h"
-#include "tools/deaths/cgroup_limit.h"
+#include "tools/deaths/counters.h"
 
 namespace oomrec::tools::processes {
 namespace {

@@ -9,7 +9,7 @@
 #include "tools/base/arguments.h"
 #include "tools/base/directory.h"
 #include "tools/base/error.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/processes/launch/python.h"
 

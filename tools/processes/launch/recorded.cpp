@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -15,7 +16,6 @@
 #include "common/session/layout.h"
 #include "common/system/files.h"
 #include "tools/base/text.h"
-#include "tools/processes/launch/jit_names.h"
 #include "tools/processes/launch/library.h"
 
 namespace oomrec::tools::processes {
@@ -84,6 +84,36 @@ std::string process_tree() {
   const char* const outer = std::getenv(kProcessTreeVariable);
   if (outer != nullptr && *outer != '\0') return outer;
   return fmt::format("run-{}-{}", getpid(), system::realtime_ns());
+}
+
+// The options that make a runtime keep a map of its code for perf (common/names/perf_map.h), and
+// give each function that it interprets code of its own. docs/commands/run.md: what they cost, and
+// which releases were tried.
+struct Runtime {
+  const char* variable;  // to which the options are added
+  std::string_view options;
+};
+constexpr Runtime kRuntimes[] = {
+    {"NODE_OPTIONS", "--perf-basic-prof-only-functions --interpreted-frames-native-stack"},
+    {"JAVA_TOOL_OPTIONS",
+     "-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+IgnoreUnrecognizedVMOptions "
+     "-XX:+DumpPerfMapAtExit"},
+    {"DOTNET_PerfMapEnabled", "1"},
+};
+
+// `oomrec run --jit-names`: variables for the program, with what the environment has in them
+// already.
+Settings jit_name_settings() {
+  Settings settings;
+  for (const Runtime& runtime : kRuntimes) {
+    const char* const present = std::getenv(runtime.variable);
+    const std::string_view before = present != nullptr ? present : "";
+    if (before.find(runtime.options) != before.npos) continue;
+    settings.emplace_back(runtime.variable, before.empty() ? std::string{runtime.options}
+                                                           : std::string{before} + ' ' +
+                                                                 std::string{runtime.options});
+  }
+  return settings;
 }
 
 }  // namespace

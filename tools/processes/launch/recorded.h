@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tools/processes/launch/options.h"
+#include "tools/processes/launch/process.h"
 
 namespace oomrec::tools::processes {
 

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "tools/base/error.h"
-#include "tools/base/number.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::processes {

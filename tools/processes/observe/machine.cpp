@@ -1,14 +1,22 @@
 // The machine's memory: RAM, or the cgroup's limit if that is lower; or a GPU's, as NVML reports
 // it.
+
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <string_view>
 
 #include "common/limits/ceilings.h"
 #include "common/session/layout.h"
 #include "common/system/files.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
+#include "tools/deaths/counters.h"
 #include "tools/processes/gpus/nvml.h"
-#include "tools/processes/observe/meminfo.h"
+#include "tools/processes/observe/machine.h"
 #include "tools/processes/observe/observed.h"
 
 namespace oomrec::tools::processes {
@@ -72,6 +80,31 @@ std::unique_ptr<Observed> observe_machine(const DeviceChoice& device) {
   throw Error{Exit::bad_input, fmt::format("there is no device {}", device.ordinal),
               count == 0 ? "NVML reports no GPU here: give --device cpu."
                          : fmt::format("There are 0 to {}; --device cpu is the host.", count - 1)};
+}
+
+Meminfo read_meminfo() {
+  Meminfo memory;
+  const struct {
+    std::string_view name;
+    std::uint64_t& bytes;
+  } rows[] = {{"MemTotal:", memory.total_bytes},
+              {"MemAvailable:", memory.available_bytes},
+              {"SwapTotal:", memory.swap_total_bytes},
+              {"SwapFree:", memory.swap_free_bytes}};
+  std::ifstream file{fmt::format("{}/meminfo", system::g_roots.proc)};
+  std::string name;
+  for (std::uint64_t kib = 0; file >> name >> kib;) {
+    for (const auto& row : rows)
+      if (row.name == name) row.bytes = kib << 10;
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return memory;
+}
+
+std::uint64_t host_total_bytes(pid_t pid) {
+  const std::uint64_t ram = read_meminfo().total_bytes;
+  const std::uint64_t limit = deaths::cgroup_limit_of(pid);
+  return limit != 0 ? std::min(ram, limit) : ram;
 }
 
 }  // namespace oomrec::tools::processes

@@ -9,7 +9,6 @@
 #include "common/limits/health.h"
 #include "common/system/files.h"
 #include "tools/base/error.h"
-#include "tools/base/secrets.h"
 #include "tools/base/text.h"
 #include "tools/deaths/current_health.h"
 #include "tools/deaths/ending.h"

@@ -7,7 +7,7 @@
 #include "common/verdict/verdict.h"
 #include "tools/base/text.h"
 #include "tools/bundles/recover/largest_holder.h"
-#include "tools/print/resident_memory.h"
+#include "tools/sections/resident_memory.h"
 
 namespace oomrec::tools::processes {
 
@@ -30,7 +30,7 @@ std::string death_line_of(const bundles::Source& bundle) {
   std::string line = end_of_process(verdict.summary, text::base_name(program), header.pid);
   if (!by_memory) return line;
   const auto largest = bundles::largest_holder_of(bundle);
-  const std::vector<print::UnheldPart> unheld = print::unheld_parts(bundle);
+  const std::vector<sections::UnheldPart> unheld = sections::unheld_parts(bundle);
   if (!unheld.empty() && (!largest || unheld.front().bytes > largest->bytes))
     line += fmt::format("; largest part: {} of {}", size_text(unheld.front().bytes),
                         unheld.front().name);

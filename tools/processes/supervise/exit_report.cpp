@@ -14,7 +14,7 @@
 
 #include "common/system/files.h"
 #include "common/system/text.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/open.h"
 #include "tools/bundles/recover/completion.h"
@@ -23,7 +23,6 @@
 #include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/outcome.h"
-#include "tools/bundles/store/own_file.h"
 #include "tools/processes/supervise/death_line.h"
 #include "tools/processes/supervise/failed_start.h"
 #include "tools/processes/supervise/other_users.h"

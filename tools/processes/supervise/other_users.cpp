@@ -16,7 +16,7 @@
 
 #include "common/system/files.h"
 #include "tools/base/directory.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 
 namespace oomrec::tools::processes {
 namespace {

@@ -11,7 +11,7 @@
 #include "common/session/secrets.h"
 #include "common/system/files.h"
 #include "common/text/text.h"
-#include "tools/base/secrets.h"
+#include "tools/base/text.h"
 #include "tools/bundles/store/outcome.h"
 
 namespace oomrec::tools::processes {

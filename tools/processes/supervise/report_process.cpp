@@ -20,7 +20,7 @@
 #include "common/system/files.h"
 #include "common/system/text.h"
 #include "tools/base/large_stack.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 
 namespace oomrec::tools::processes {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "tools/base/text.h"
-#include "tools/bundles/store/own_file.h"
+#include "tools/bundles/store/access.h"
 #include "tools/recording/reading/recording.h"
 
 namespace oomrec::tools::processes {

@@ -26,7 +26,6 @@
 #include "tools/recording/reading/image.h"
 
 namespace oomrec::tools::processes {
-
 namespace {
 
 namespace fs = std::filesystem;

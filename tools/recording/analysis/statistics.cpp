@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <unordered_map>
 
 #include "common/text/own_code.h"
+#include "common/text/text.h"
+#include "tools/base/text.h"
 #include "tools/recording/symbolize/function_name.h"
 
 namespace oomrec::tools::recording {
@@ -130,6 +133,30 @@ Statistics statistics_of(const Recording& recording, Stacks& stacks, const Locat
   std::sort(statistics.by_count.begin(), statistics.by_count.end(), by(&FunctionFigures::count));
   add_sizes_and_apis(recording, statistics);
   return statistics;
+}
+
+std::string allocator_of(const Recording& recording) {
+  constexpr std::array<std::string_view, 8> kOthers = {
+      "jemalloc", "tcmalloc", "mimalloc", "snmalloc", "scudo", "tbbmalloc", "rpmalloc", "hoard"};
+  const auto known_in = [&](std::string_view path) {
+    const std::string_view file = text::base_name(path);
+    const auto name = std::find_if(kOthers.begin(), kOthers.end(), [&](std::string_view one) {
+      return file.find(one) != file.npos;
+    });
+    return name != kOthers.end() ? *name : std::string_view{};
+  };
+  if (const std::string file = recording.text(recording.header().allocator); !file.empty()) {
+    if (file.starts_with("libc.so") || file.starts_with("libc-")) return "glibc";
+    const std::string_view known = known_in(file);
+    return known.empty() ? printable(file) : std::string{known};
+  }
+  session::Module module{};
+  for (std::uint64_t i = 1; i < recording.view().count(session::TableId::modules); ++i) {
+    if (!recording.view().read(session::TableId::modules, i, module)) continue;
+    const std::string path = recording.text(module.path);
+    if (const std::string_view known = known_in(path); !known.empty()) return std::string{known};
+  }
+  return "glibc";
 }
 
 }  // namespace oomrec::tools::recording

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tools/recording/analysis/stacks.h"
+#include "tools/recording/reading/recording.h"
 
 namespace oomrec::tools::recording {
 
@@ -44,5 +46,11 @@ Relevance relevance_of(const Location& location, const Locations& locations);
 // outside of allocators and the C and C++ libraries, else the innermost location. 0 for the empty
 // stack.
 std::vector<LocationId> subjects_of(const Stacks& stacks, const Locations& locations);
+
+// Which allocator serves malloc() in a recorded process.
+
+// "glibc", "jemalloc", or the name of a file that is not known, printable. Where that was not
+// recorded, by the modules that are named like an allocator, else "glibc".
+std::string allocator_of(const Recording&);
 
 }  // namespace oomrec::tools::recording

@@ -4,6 +4,8 @@
 // mappings a handler replaces such a page by zeroes, which read as absent entries.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -17,5 +19,13 @@ struct MappedFile {
 };
 
 MappedFile map_file(const std::filesystem::path& file);
+
+// A look at the pages of a process that its cgroup has paused, entered in its session as if it had
+// looked itself (recorder/state/looks.h): the pages as they are when it is killed.
+
+// False: its session has no memory for it (the process began without a limit of its cgroup, and has
+// never looked), or its pages or its session may not be read. `session`: of a process that does not
+// run; `pid`: in our namespace.
+bool enter_look(const std::filesystem::path& session, pid_t pid);
 
 }  // namespace oomrec::tools::recording

@@ -16,7 +16,6 @@
 #include "common/text/text.h"
 #include "tools/base/directory.h"
 #include "tools/base/error.h"
-#include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/recording/live/mapping.h"
 

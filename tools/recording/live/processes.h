@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tools/recording/reading/recording.h"
-#include "tools/recording/symbolize/stored_symbols.h"
+#include "tools/recording/symbolize/cached_symbols.h"
 
 namespace oomrec::tools::recording {
 

@@ -1,12 +1,16 @@
 #include "tools/recording/live/session.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <fstream>
 
 #include "common/system/files.h"
+#include "common/system/text.h"
 #include "tools/deaths/ending.h"
 
 namespace oomrec::tools::recording {
@@ -86,6 +90,38 @@ std::string LiveSession::ending() const {
     default:
       return "was killed by an unknown sender";
   }
+}
+
+WritableSession::WritableSession(const std::filesystem::path& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  struct stat status {};
+  if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+    bytes_ = static_cast<std::size_t>(status.st_size);
+    void* const memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory != MAP_FAILED) memory_ = static_cast<std::byte*>(memory);
+  }
+  if (fd >= 0) close(fd);
+  if (memory_ != nullptr) view_ = session::View{session::Bytes::contiguous(memory_, bytes_)};
+}
+
+WritableSession::~WritableSession() {
+  if (memory_ != nullptr) munmap(memory_, bytes_);
+}
+
+void enter_information(session::EndLevels& levels, const Information& information) {
+  system::Text line{levels.user_killer_line};
+  line << information.informant;
+  if (!information.text.empty()) line << ": " << information.text;
+  levels.user_killer = static_cast<std::uint32_t>(
+      information.is_memory ? session::UserKiller::informant : session::UserKiller::other_reason);
+}
+
+bool enter_information(const std::filesystem::path& session, const Information& information) {
+  WritableSession open{session};
+  if (!open.is_open()) return false;
+  enter_information(open.header().end_levels, information);
+  open.header().told_realtime_ns.store(system::realtime_ns(), std::memory_order_release);
+  return true;
 }
 
 }  // namespace oomrec::tools::recording

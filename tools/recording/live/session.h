@@ -2,11 +2,15 @@
 // each sample. Symbolized stacks are cached between samples.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "common/session/evidence.h"
+#include "common/session/view.h"
 #include "tools/recording/analysis/stacks.h"
 #include "tools/recording/live/processes.h"
 #include "tools/recording/reading/timeline.h"
@@ -45,5 +49,41 @@ class LiveSession {
   bool ended_ = false;
   std::uint64_t next_look_ns_ = 0;
 };
+
+// A process' session, mapped to enter what only others know.
+class WritableSession {
+ public:
+  explicit WritableSession(const std::filesystem::path& path);
+  ~WritableSession();
+  WritableSession(const WritableSession&) = delete;
+  WritableSession& operator=(const WritableSession&) = delete;
+
+  // False: it is no session, or may not be written.
+  bool is_open() const { return memory_ != nullptr && view_.problem() == session::Problem::none; }
+  const session::View& view() const { return view_; }
+  session::Header& header() { return *reinterpret_cast<session::Header*>(memory_); }
+  // Null: it does not reach so far.
+  std::byte* at(std::uint64_t offset, std::uint64_t bytes) {
+    return view_.bytes().at(offset, bytes) != nullptr ? memory_ + offset : nullptr;
+  }
+
+ private:
+  std::byte* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+  session::View view_;
+};
+
+// Why a process ends, by somebody who knows: a scheduler, a supervisor, its plugin.
+struct Information {
+  std::string informant;   // a name: "Ray"
+  bool is_memory = false;  // the reason
+  std::string text;        // in its words; may be empty
+};
+
+void enter_information(session::EndLevels&, const Information&);
+
+// Enters it in the process' session, where a verdict on its death finds it. False: it is no
+// session, or may not be written.
+bool enter_information(const std::filesystem::path& session, const Information& information);
 
 }  // namespace oomrec::tools::recording

@@ -4,6 +4,10 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <string>
+
+#include "common/session/layout.h"
+#include "tools/base/foreign_file.h"
 
 namespace oomrec::tools::recording {
 
@@ -97,6 +101,13 @@ Image::Bytes Image::finish(std::uint64_t& bytes) {
   header().used_bytes = end_;
   bytes = capacity_;
   return std::move(bytes_);
+}
+
+bool is_session_file(const std::filesystem::path& file) {
+  std::uint64_t magic = 0;
+  const std::string first = first_bytes_of(ForeignPath::named(file), sizeof magic);
+  std::memcpy(&magic, first.data(), first.size());
+  return magic == session::kMagic;
 }
 
 }  // namespace oomrec::tools::recording

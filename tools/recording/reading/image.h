@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <type_traits>
@@ -53,5 +54,10 @@ class Image {
   std::uint64_t end_ = session::kHeaderBytes;
   std::unordered_map<std::string_view, session::StringId> strings_;  // views of the caller's texts
 };
+
+// Recognizes a recording without opening it as one.
+
+// Whether the file begins like a recording. False if it is not a readable regular file.
+bool is_session_file(const std::filesystem::path& file);
 
 }  // namespace oomrec::tools::recording

@@ -181,6 +181,7 @@ class Recording {
   std::uint64_t weighed_bytes() const;
 
  private:
+  static std::uint64_t most_look_bytes();  // that an entered look needs behind the session
   bool may_enter_look() const;
   void enter(std::unique_ptr<residency::Look> look);
   void set_residency(const session::Residency&, std::vector<session::ResidencyRow>);

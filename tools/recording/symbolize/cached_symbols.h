@@ -1,16 +1,17 @@
-// A module's symbols, cached across commands.
-//
-// A cached answer is that of ModuleSymbols. It is valid for one build of the module, and for the
-// debug files that are installed now: installing or fetching others invalidates it.
+// Symbols that were found before: a bundle's symbols.json, and a module's symbols across
+// commands.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "tools/base/json.h"
 #include "tools/recording/symbolize/cache_directory.h"
 #include "tools/recording/symbolize/module_symbols.h"
 #include "tools/recording/symbolize/symbol_cache_file.h"
@@ -45,6 +46,25 @@ class CachedSymbols {
   std::string key_, name_;
   SymbolCacheFile cached_;
   SymbolCacheFile::Answers new_answers_;
+};
+
+// A bundle's symbols.json: symbols that its writer resolved, for machines without the program's
+// files.
+class StoredSymbols {
+ public:
+  // Empty if the bundle has no such file. Skips entries that it does not understand.
+  static StoredSymbols load(const std::filesystem::path& bundle);
+  static StoredSymbols of(const Json& root);  // from the contents of such a file
+
+  void add(const std::string& build_id, std::uint64_t offset, LineInfo line_info);
+
+  // Innermost first; empty: not stored. `build_id` in hexadecimal.
+  const std::vector<LineInfo>& find(const std::string& build_id, std::uint64_t offset) const;
+  bool has_generated_code() const { return has_generated_code_; }  // names of it
+
+ private:
+  std::unordered_map<std::string, std::vector<LineInfo>> by_key_;
+  bool has_generated_code_ = false;
 };
 
 }  // namespace oomrec::tools::recording

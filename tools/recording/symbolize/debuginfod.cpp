@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "tools/base/error.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::recording {

@@ -15,8 +15,8 @@
 #include "tools/base/json.h"
 #include "tools/recording/reading/recording.h"
 #include "tools/recording/symbolize/cache_directory.h"
+#include "tools/recording/symbolize/cached_symbols.h"
 #include "tools/recording/symbolize/generated_code.h"
-#include "tools/recording/symbolize/stored_symbols.h"
 
 namespace oomrec::tools::recording {
 

@@ -5,6 +5,8 @@
 // and build-id name (debug_files.h). If the file is gone, only the build-id is left to find one.
 #pragma once
 
+#include <elfutils/libdwfl.h>
+
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -46,6 +48,28 @@ class ModuleSymbols {
   static std::unique_ptr<ModuleSymbols> open_file(const std::string& path,
                                                   std::span<const std::uint8_t> build_id);
   std::unique_ptr<State> state_;
+};
+
+// The functions of a module's symbol table, sorted by address.
+//
+// libdwfl scans the whole table for each address. With half a million symbols in a library, and
+// tens of thousands of its addresses in a recording, that takes minutes.
+class SymbolTable {
+ public:
+  // Reads the table; `module` and its file must outlive this.
+  explicit SymbolTable(Dwfl_Module* module);
+
+  // The mangled name of the function at `address` (libdwfl's, with its bias); nullptr: none.
+  const char* function_at(GElf_Addr address) const;
+
+ private:
+  struct Symbol {
+    GElf_Addr start;
+    GElf_Xword bytes;  // 0: unknown
+    const char* name;
+    int rank;  // among symbols with the same start; the highest wins
+  };
+  std::vector<Symbol> symbols_;  // by start, then rank
 };
 
 }  // namespace oomrec::tools::recording

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "common/verdict/kinds.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/outcome.h"
-#include "tools/service/alerts/end_text.h"
+#include "tools/service/alerts/incident.h"
 
 namespace oomrec::tools::service {
 namespace {
@@ -180,6 +182,34 @@ void Alerts::on_poll(std::span<const pollfd>) {
 void Alerts::send(const Alert& alert) {
   const std::string text = json_text(json_of(alert)) + '\n';
   for (const Notifier& notifier : notifiers_) notifier_processes_.add(notifier, text);
+}
+
+void RateLimit::add(Incident incident) {
+  std::optional<Alert>& alert = waiting_[incident.rule].alert;
+  if (!alert) {
+    alert = Alert{std::move(incident), {}};
+  } else if (alert->also.size() < kMostAlso) {
+    alert->also.push_back(std::move(incident));
+  } else {
+    alert->left_out += 1;
+  }
+}
+
+std::vector<Alert> RateLimit::take_due(Clock::time_point now) {
+  std::vector<Alert> due;
+  for (auto& [rule, waiting] : waiting_) {
+    if (!waiting.alert || now < waiting.due()) continue;
+    due.push_back(std::move(*std::exchange(waiting.alert, std::nullopt)));
+    waiting.last = now;
+  }
+  return due;
+}
+
+std::optional<RateLimit::Clock::time_point> RateLimit::due() const {
+  std::optional<Clock::time_point> at;
+  for (const auto& [rule, waiting] : waiting_)
+    if (waiting.alert && (!at || waiting.due() < *at)) at = waiting.due();
+  return at;
 }
 
 }  // namespace oomrec::tools::service

@@ -8,16 +8,40 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "tools/base/hysteresis.h"
-#include "tools/service/alerts/notifier_processes.h"
-#include "tools/service/alerts/rate_limit.h"
+#include "tools/service/alerts/incident.h"
+#include "tools/service/alerts/notifiers.h"
 #include "tools/service/fleet/process_registry.h"
 
 namespace oomrec::tools::service {
+
+// Limits the rate of alerts: each rule alerts at most once a minute. The next alert lists the
+// incidents in between.
+class RateLimit {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr auto kBetweenAlerts = std::chrono::minutes{1};  // of one rule
+  static constexpr std::size_t kMostAlso = 20;
+
+  void add(Incident incident);
+
+  // Returns the alerts that are due, and removes them.
+  std::vector<Alert> take_due(Clock::time_point now);
+  std::optional<Clock::time_point> due() const;  // when the next one is due
+
+ private:
+  struct Waiting {
+    std::optional<Alert> alert = {};
+    std::optional<Clock::time_point> last = {};  // empty: never
+    Clock::time_point due() const { return last ? *last + kBetweenAlerts : Clock::time_point{}; }
+  };
+  std::map<Rule, Waiting> waiting_;
+};
 
 class Alerts : public Listener, public PollClient {
  public:

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/service/fleet/poll_client.h"
+#include "tools/service/fleet/listener.h"
 
 namespace oomrec::tools::service {
 

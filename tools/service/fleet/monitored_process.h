@@ -9,8 +9,7 @@
 
 #include "common/limits/ceilings.h"
 #include "tools/recording/reading/recording.h"
-#include "tools/service/fleet/counts.h"
-#include "tools/service/fleet/gauges.h"
+#include "tools/service/fleet/figures.h"
 
 namespace oomrec::tools::service {
 

@@ -1,7 +1,5 @@
-// Finds bundles written since the watch began.
-//
-// Each call lists the directories and reads the manifests of new bundles. Never returns a bundle
-// from before the watch, even from a directory that is listed for the first time.
+// The directories that `oomrec watch` watches, and the bundles that were written there since it
+// began.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "common/session/vocabulary.h"
+#include "tools/bundles/recover/sessions.h"
 
 namespace oomrec::tools::service {
 
@@ -33,6 +32,35 @@ class NewBundles {
  private:
   const std::uint64_t watch_start_s_;                            // since 1970
   std::map<std::filesystem::path, std::set<std::string>> seen_;  // names, by directory
+};
+
+// The directories that `oomrec watch` watches.
+struct WatchedDirectories {
+  std::vector<std::filesystem::path> dumps;
+  std::filesystem::path named_session;  // OOMREC_SESSION_DIR, or the one given to `oomrec watch`
+  // Not those that the recorder chooses by default: the user named the only one.
+  bool only_named = false;
+
+  std::vector<bundles::Session> sessions() const {
+    std::vector<bundles::Session> sessions = bundles::sessions_of(dumps, named_session);
+    std::erase_if(sessions, [&](const bundles::Session& session) {
+      return !is_watched(session.path.parent_path());
+    });
+    return sessions;
+  }
+  std::vector<std::filesystem::path> of_sessions() const {
+    std::vector<std::filesystem::path> directories =
+        bundles::session_directories(dumps, named_session);
+    std::erase_if(directories,
+                  [&](const std::filesystem::path& path) { return !is_watched(path); });
+    return directories;
+  }
+
+ private:
+  // `own`: the user's own directory in one of those that sessions may be in.
+  bool is_watched(const std::filesystem::path& own) const {
+    return !only_named || own.parent_path() == named_session;
+  }
 };
 
 }  // namespace oomrec::tools::service

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 // The time to wait for a bundle while another process (`oomrec run`) recovers the recording.
-constexpr auto kSettleTimeout = 3s;
+constexpr auto kConcludeTimeout = 3s;
 
 SeriesRow program_of(SeriesRow row) {
   row.pid.reset();
@@ -143,9 +143,9 @@ void ProcessRegistry::on_gone(const fs::path& recording, const bundles::Recovery
                                   recovered->action == bundles::RecoveryAction::left &&
                                   !member.process->exited() && !member.process->was_replaced();
   if (is_being_recovered && member.last_bundle.empty()) {
-    member.settle_at = *member.died + kSettleTimeout;
+    member.conclude_at = *member.died + kConcludeTimeout;
   } else {
-    settle(member);
+    conclude(member);
   }
   forget();
 }
@@ -162,8 +162,8 @@ std::optional<ProcessRegistry::RecordedEnd> ProcessRegistry::recorded_end_of(con
   return RecordedEnd{*verdict, bundles::certainty_in(metadata), outcome};
 }
 
-void ProcessRegistry::settle(Member& member) {
-  member.settle_at.reset();
+void ProcessRegistry::conclude(Member& member) {
+  member.conclude_at.reset();
   const MonitoredProcess& process = *member.process;
   if (process.was_replaced()) {  // not a death: the process continues with another recording
     retire(member);
@@ -197,7 +197,7 @@ void ProcessRegistry::forget() {
   const auto now = now_();
   std::vector<Member*> dead;
   for (auto& [path, member] : members_) {
-    if (!member.died || member.retired || member.settle_at) continue;
+    if (!member.died || member.retired || member.conclude_at) continue;
     now - *member.died >= kKeepDead ? retire(member) : dead.push_back(&member);
   }
   if (dead.size() > kMostWithPid) {
@@ -248,15 +248,15 @@ std::map<SeriesRow, RowFigures> ProcessRegistry::rows() const {
 std::optional<ProcessRegistry::Clock::time_point> ProcessRegistry::wake_time() const {
   std::optional<Clock::time_point> at;
   for (const auto& [path, member] : members_)
-    if (member.settle_at && (!at || *member.settle_at < *at)) at = member.settle_at;
+    if (member.conclude_at && (!at || *member.conclude_at < *at)) at = member.conclude_at;
   return at;
 }
 
 void ProcessRegistry::on_poll(std::span<const pollfd>) {
   const auto now = now_();
   for (auto& [path, member] : members_) {
-    if (!member.settle_at) continue;
-    if (now >= *member.settle_at || recorded_end_of(member)) settle(member);
+    if (!member.conclude_at) continue;
+    if (now >= *member.conclude_at || recorded_end_of(member)) conclude(member);
   }
 }
 

@@ -19,8 +19,6 @@
 #include "tools/service/fleet/listener.h"
 #include "tools/service/fleet/monitored_process.h"
 #include "tools/service/fleet/new_bundles.h"
-#include "tools/service/fleet/poll_client.h"
-#include "tools/service/fleet/watched_directories.h"
 
 namespace oomrec::tools::service {
 
@@ -96,7 +94,7 @@ class ProcessRegistry : public Listener, public PollClient {
     std::filesystem::path last_bundle = {};
     std::optional<VerdictCode> own_verdict = {};  // from recovery, for a death without a bundle
     std::optional<Clock::time_point> died = {};
-    std::optional<Clock::time_point> settle_at = {};  // how it ended is decided by then
+    std::optional<Clock::time_point> conclude_at = {};  // how it ended is decided by then
     bool retired = false;  // it has no series any more, and its counts are in `retired_`
   };
   using Members = std::map<std::filesystem::path, Member>;
@@ -104,7 +102,7 @@ class ProcessRegistry : public Listener, public PollClient {
   SeriesRow row_for(const MonitoredProcess& process) const;
   std::set<std::filesystem::path> directories_of_bundles() const;
   bool take_new_bundles();
-  void settle(Member& member);
+  void conclude(Member& member);
   static bool awaits_bundle_of(const Member& member);
   struct RecordedEnd {
     VerdictCode verdict;

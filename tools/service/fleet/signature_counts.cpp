@@ -4,8 +4,8 @@
 
 #include "tools/base/error.h"
 #include "tools/base/foreign_file.h"
-#include "tools/base/log.h"
 #include "tools/base/output_file.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/signature/holders.h"
 #include "tools/bundles/store/source.h"

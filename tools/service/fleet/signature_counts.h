@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/bundles/redact/scratch_directory.h"
+#include "tools/bundles/redact/bundle.h"
 #include "tools/service/fleet/child_process.h"
-#include "tools/service/fleet/poll_client.h"
+#include "tools/service/fleet/listener.h"
 
 namespace oomrec::tools::service {
 

@@ -12,7 +12,6 @@
 #include <memory>
 
 #include "tools/base/error.h"
-#include "tools/base/number.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::service {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "tools/service/fleet/figures.h"
 #include "tools/service/fleet/process_registry.h"
-#include "tools/service/fleet/ship_figures.h"
 #include "tools/service/fleet/signature_counts.h"
 
 namespace oomrec::tools::service {

@@ -7,17 +7,40 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "tools/service/fleet/poll_client.h"
+#include "tools/service/fleet/listener.h"
 #include "tools/service/metrics/endpoint.h"
-#include "tools/service/metrics/http.h"
 
 namespace oomrec::tools::service {
+
+// The part of HTTP that a scrape needs: parses the first line of a request, and makes a response
+// that closes the connection. Requests are untrusted input: apart from that line, it only searches
+// them for one header.
+
+inline constexpr std::size_t kMostRequestBytes = 64 * 1024;
+
+// Whether `received` contains a complete request head, or is too long to become one.
+bool is_complete_request(std::string_view received);
+
+using Page = std::shared_ptr<const std::string>;  // several connections may send the same one
+
+struct Response {
+  std::string head;
+  Page body;  // null: no body, as for HEAD
+};
+
+// The response to `received`, a complete request. Calls `metrics` only for /metrics.
+// `by_prometheus`: the client scrapes repeatedly and computes increases.
+Response response_to(std::string_view received,
+                     const std::function<Page(bool by_prometheus)>& metrics);
 
 class MetricsServer : public PollClient {
  public:

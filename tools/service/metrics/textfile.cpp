@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "tools/base/error.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::service {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "tools/service/fleet/poll_client.h"
-#include "tools/service/metrics/http.h"
+#include "tools/service/fleet/listener.h"
+#include "tools/service/metrics/server.h"
 
 namespace oomrec::tools::service {
 

@@ -14,9 +14,8 @@
 #include "common/bundle/retention.h"
 #include "tools/base/error.h"
 #include "tools/base/foreign_file.h"
-#include "tools/base/log.h"
-#include "tools/base/number.h"
 #include "tools/base/output_file.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/outcome.h"
 

@@ -10,15 +10,15 @@
 
 #include "tools/base/error.h"
 #include "tools/base/json.h"
-#include "tools/base/json_budget.h"
-#include "tools/base/log.h"
 #include "tools/base/output_file.h"
+#include "tools/base/programs.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
+#include "tools/bundles/redact/bundle.h"
 #include "tools/bundles/store/lives.h"
 #include "tools/bundles/store/outcome.h"
 #include "tools/bundles/store/source.h"
 #include "tools/recording/symbolize/cache_directory.h"
-#include "tools/service/ship/archive.h"
 #include "tools/service/ship/ledger.h"
 #include "tools/views/export/row.h"
 
@@ -191,6 +191,37 @@ int ship(const std::vector<Shipment>& shipments, const ShipSettings& settings,
 } catch (const std::exception& error) {
   remark(fmt::format("--ship: {}", error.what()));
   return 1;
+}
+
+namespace {
+
+void run(const std::vector<std::string>& words) {
+  const ProgramResult result = run_program(words);
+  if (result.exit_code != 0)
+    throw Error{Exit::bad_input, fmt::format("{}: exit code {}", words.front(), result.exit_code),
+                "Check the free space of TMPDIR."};
+}
+
+}  // namespace
+
+std::string archive_suffix() {
+  if (is_in_path("tar") && is_in_path("zstd")) return "tar.zst";
+  if (is_in_path("tar") && is_in_path("gzip")) return "tar.gz";
+  throw Error{Exit::bad_input, "bundles are shipped as archives, and tar or gzip is not in PATH",
+              "Install tar and zstd, or ship rows only: --ship-raw 0"};
+}
+
+fs::path write_archive(const bundles::Source& source, const fs::path& directory,
+                       const std::string& suffix) {
+  const std::string name = source.bundle.filename();
+  const std::string archive = (directory / name).string() + ".tar";
+  bundles::write_redacted(source, directory / name);
+  run({"tar", "-C", directory.string(), "-cf", archive, name});
+  if (suffix == "tar.zst")
+    run({"zstd", "-q", "-f", archive, "-o", archive + ".zst"});
+  else
+    run({"gzip", "-n", "-f", archive});
+  return directory / fmt::format("{}.{}", name, suffix);
 }
 
 }  // namespace oomrec::tools::service

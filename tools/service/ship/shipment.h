@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <set>
+#include <string>
 #include <vector>
 
+#include "tools/bundles/store/source.h"
 #include "tools/service/ship/store.h"
 
 namespace oomrec::tools::service {
@@ -34,5 +36,17 @@ bool awaits_end(const std::filesystem::path& bundle);
 int ship(const std::vector<Shipment>& shipments, const ShipSettings& settings,
          const std::set<std::filesystem::path>& directories, const std::filesystem::path& scratch,
          bool is_last_try);
+
+// A redacted copy of a bundle, as one file.
+
+// The suffix of the archives that this machine can make: "tar.zst", or "tar.gz" without zstd.
+// Throws Error if it can make none.
+std::string archive_suffix();
+
+// Writes DIRECTORY/NAME.SUFFIX, which contains NAME/, where NAME is the bundle's. Returns its path;
+// throws Error.
+std::filesystem::path write_archive(const bundles::Source& source,
+                                    const std::filesystem::path& directory,
+                                    const std::string& suffix);
 
 }  // namespace oomrec::tools::service

@@ -11,13 +11,14 @@
 #include "common/bundle/directory.h"
 #include "tools/base/directory.h"
 #include "tools/base/error.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/bundles/recover/dead_process.h"
 #include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/lives.h"
 #include "tools/recording/reading/recording.h"
 #include "tools/service/ship/ledger.h"
+#include "tools/service/ship/shipment.h"
 
 namespace oomrec::tools::service {
 namespace {
@@ -239,6 +240,34 @@ std::size_t Shipper::empty(Clock::time_point deadline) {
   std::set<fs::path> left;
   for (const auto& [shipment, attempts] : waiting_) left.insert(shipment.bundle);
   return left.size();
+}
+
+void ShipOptions::add_to(Arguments& arguments, const std::string& timeout) {
+  arguments.option("--ship", "URL", url,
+                   "send a row of each bundle, and redacted bundles, to s3://BUCKET/PREFIX (by "
+                   "curl, with the key in AWS_*), https://…{name}…, file:///DIR, or the URL in "
+                   "@FILE");
+  arguments.option("--ship-exec", "COMMAND", command,
+                   "send them by COMMAND, run by sh; $1 or OOMREC_SHIP_FILE: the file, $2 or "
+                   "OOMREC_SHIP_NAME: its name");
+  arguments.option("--ship-raw", "N", raw_bundles,
+                   "send at most N bundles of one signature a day (3); 0: only rows");
+  arguments.option("--ship-timeout", "SECONDS", timeout_s, timeout);
+}
+
+void ShipOptions::check(const Arguments& arguments) const {
+  if (!url.empty() && !command.empty())
+    throw Error{Exit::bad_input, "--ship and --ship-exec cannot both be given",
+                "Choose one of them."};
+  for (const char* const name : {"--ship-raw", "--ship-timeout"})
+    if (arguments.given(name) && !wants_any())
+      throw Error{Exit::bad_input, std::string{name} + " needs a way to ship bundles",
+                  "Add --ship or --ship-exec."};
+  if (wants_any() && raw_bundles != 0) archive_suffix();
+}
+
+ShipSettings ShipOptions::settings() const {
+  return {url.empty() ? put_by_command(command) : put_to_url(url), raw_bundles};
 }
 
 }  // namespace oomrec::tools::service

@@ -16,13 +16,14 @@
 #include <random>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "tools/bundles/redact/scratch_directory.h"
+#include "tools/base/arguments.h"
+#include "tools/bundles/redact/bundle.h"
 #include "tools/service/fleet/child_process.h"
+#include "tools/service/fleet/figures.h"
 #include "tools/service/fleet/listener.h"
-#include "tools/service/fleet/poll_client.h"
-#include "tools/service/fleet/ship_figures.h"
 #include "tools/service/ship/shipment.h"
 
 namespace oomrec::tools::service {
@@ -81,6 +82,21 @@ class Shipper : public Listener, public PollClient {
   bool is_emptying_ = false;
   std::function<void()> on_change_;
   std::minstd_rand random_{std::random_device{}()};
+};
+
+// The options of the commands that ship bundles.
+struct ShipOptions {
+  std::string url, command;  // empty: off
+  unsigned raw_bundles = 3;
+  unsigned timeout_s = 20;  // to ship what is left at the end
+
+  // `timeout`: what --ship-timeout bounds, for --help.
+  void add_to(Arguments& arguments, const std::string& timeout);
+  bool wants_any() const { return !url.empty() || !command.empty(); }
+
+  // Throws Error if they contradict each other, or nothing can be shipped this way.
+  void check(const Arguments& arguments) const;
+  ShipSettings settings() const;
 };
 
 }  // namespace oomrec::tools::service

@@ -1,7 +1,8 @@
-// The alert rules of `oomrec track`. Each rule alerts once, and again only after its condition has
-// ended.
+// What `oomrec track` says: alerts, each once until its condition has ended, and the largest
+// holders near the limit.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,6 +41,21 @@ class TrackAlerts {
  private:
   const Thresholds thresholds_;
   Hysteresis<TrackRule> rules_;
+};
+
+// Reports the largest holders of a process near its limit, and what may help. It frees nothing: no
+// process can free another one's memory.
+class Watchdog {
+ public:
+  // Reports from this percentage of the nearest limit on, and at most once in kBetween.
+  static constexpr double kFromPercent = 90;
+  static constexpr std::chrono::seconds kBetween{30};
+
+  // Lines for the user; empty if nothing is due. Symbolizes stacks, which may take a second.
+  std::string check(const processes::MemorySample& sample, const processes::Observed& observed);
+
+ private:
+  std::chrono::steady_clock::time_point last_{};  // never: the epoch
 };
 
 }  // namespace oomrec::tools::service

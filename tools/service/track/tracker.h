@@ -7,11 +7,11 @@
 #include <string>
 
 #include "tools/formats/telemetry/event.h"
-#include "tools/formats/telemetry/record_file.h"
+#include "tools/formats/telemetry/rank.h"
+#include "tools/formats/telemetry/records.h"
 #include "tools/processes/observe/observed.h"
 #include "tools/service/track/alerts.h"
 #include "tools/service/track/flight_recorder.h"
-#include "tools/service/track/watchdog.h"
 
 namespace oomrec::tools::service {
 
@@ -55,5 +55,22 @@ class Tracker {
   std::uint64_t failures_ = 0, refused_ = 0;
   std::size_t events_ = 0, alert_count_ = 0;
 };
+
+// Runs `oomrec track`: samples until the process ends, the duration has elapsed or a signal stops
+// it.
+struct TrackingOptions {
+  Thresholds thresholds;
+  formats::RankTags rank;  // for the events
+  double interval_s = 0.1;
+  std::optional<double> duration_s;               // empty: until the process ends
+  std::string output;                             // the file for the events; "-": stdout
+  std::optional<std::string> format;              // of the events; empty: they are not written
+  std::optional<FlightRecorderOptions> recorder;  // empty: no bundles
+  bool watchdog = false;
+};
+
+// Prints a live line, alerts and a summary to stdout, or to stderr if the events go to stdout.
+// Throws Error.
+void track(processes::Observed& observed, const TrackingOptions& options);
 
 }  // namespace oomrec::tools::service

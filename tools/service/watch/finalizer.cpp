@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "tools/base/error.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
 

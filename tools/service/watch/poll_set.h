@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "tools/service/fleet/poll_client.h"
+#include "tools/service/fleet/listener.h"
 
 namespace oomrec::tools::service {
 

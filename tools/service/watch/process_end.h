@@ -1,13 +1,18 @@
-// Waits for the end of a process that is not our child, with a pidfd. Since Linux 6.15
-// (PIDFD_GET_INFO), it also returns how the process ended.
+// A recorded process under watch, and the end of it, which is not our child's: by a pidfd. Since
+// Linux 6.15 (PIDFD_GET_INFO) that also tells how the process ended.
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <optional>
 
 #include "common/session/layout.h"
+#include "tools/bundles/recover/sessions.h"
+#include "tools/deaths/death_observer.h"
 
 namespace oomrec::tools::service {
 
@@ -42,5 +47,20 @@ class ProcessEnd {
   pid_t process_ = 0;
   std::uint64_t start_ticks_ = 0;
 };
+
+// A recorded process under watch.
+struct RecordedProcess {
+  using Clock = std::chrono::steady_clock;
+
+  // Its pid is valid in our pid namespace, and its end can be polled.
+  bool same_pid_namespace() const { return end.descriptor() >= 0; }
+
+  bundles::Session session;
+  ProcessEnd end;
+  deaths::LevelSampler levels;
+  Clock::time_point last_pressure_bundle{};  // never: the epoch
+};
+
+using RecordedProcesses = std::map<std::filesystem::path, RecordedProcess>;  // by recording
 
 }  // namespace oomrec::tools::service

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/verdict/kinds.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/service/metrics/endpoint.h"

@@ -13,7 +13,6 @@
 #include "tools/service/fleet/signature_counts.h"
 #include "tools/service/metrics/server.h"
 #include "tools/service/metrics/textfile.h"
-#include "tools/service/ship/options.h"
 #include "tools/service/ship/shipper.h"
 #include "tools/service/watch/watcher.h"
 

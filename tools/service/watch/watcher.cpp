@@ -10,7 +10,7 @@
 #include "common/session/directories.h"
 #include "tools/base/directory.h"
 #include "tools/base/error.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/bundles/store/outcome.h"
 #include "tools/processes/gpus/gpu_processes.h"
 #include "tools/recording/reading/recording.h"

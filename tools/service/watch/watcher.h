@@ -17,17 +17,15 @@
 #include <vector>
 
 #include "tools/bundles/recover/sessions.h"
+#include "tools/service/fleet/listener.h"
 #include "tools/service/fleet/lives.h"
-#include "tools/service/fleet/poll_client.h"
-#include "tools/service/fleet/watched_directories.h"
+#include "tools/service/fleet/new_bundles.h"
 #include "tools/service/watch/exit_events.h"
 #include "tools/service/watch/finalizer.h"
-#include "tools/service/watch/listeners.h"
 #include "tools/service/watch/new_files.h"
 #include "tools/service/watch/poll_set.h"
-#include "tools/service/watch/pressure_bundles.h"
-#include "tools/service/watch/pressure_trigger.h"
-#include "tools/service/watch/recorded_process.h"
+#include "tools/service/watch/pressure.h"
+#include "tools/service/watch/process_end.h"
 
 namespace oomrec::tools::service {
 

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "tools/base/error.h"
-#include "tools/base/json_budget.h"
+#include "tools/base/json.h"
 #include "tools/base/text.h"
-#include "tools/processes/launch/python_interpreter.h"
+#include "tools/processes/launch/python.h"
 
 extern "C" const char kDrawScript[], kDrawScriptEnd[];
 

@@ -3,7 +3,7 @@
 #include "tools/recording/reading/devices.h"
 #include "tools/recording/stack_text/stack_text.h"
 #include "tools/views/export/format.h"
-#include "tools/views/export/json_stream.h"
+#include "tools/views/export/output.h"
 #include "tools/views/export/records.h"
 
 namespace oomrec::tools::views {

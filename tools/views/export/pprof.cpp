@@ -7,7 +7,7 @@
 #include "common/text/frames.h"
 #include "tools/base/text.h"
 #include "tools/views/export/format.h"
-#include "tools/views/export/gzip.h"
+#include "tools/views/export/output.h"
 #include "tools/views/export/protobuf.h"
 #include "tools/views/export/rows.h"
 

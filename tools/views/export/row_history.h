@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/base/json.h"
@@ -53,5 +55,11 @@ class RowHistory {
   std::vector<Moment> moments_;
   std::uint64_t end_realtime_ns_ = 0, start_realtime_ns_ = 0;
 };
+
+// Rows that earlier releases wrote, with today's signatures.
+
+// The row with the signature that today's rules give its holders; the one that it had is its
+// `signature_alias`. A line that is no row of an earlier version stays as it is.
+std::string renewed_row(std::string_view line);
 
 }  // namespace oomrec::tools::views

@@ -4,7 +4,7 @@
 
 #include "tools/base/text.h"
 #include "tools/views/export/format.h"
-#include "tools/views/export/json_stream.h"
+#include "tools/views/export/output.h"
 #include "tools/views/export/rows.h"
 
 namespace oomrec::tools::views {

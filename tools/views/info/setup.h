@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "tools/base/json.h"
+#include "tools/base/terminal.h"
 #include "tools/processes/launch/facts.h"
-#include "tools/processes/system/system.h"
+#include "tools/processes/observe/system.h"
 
 namespace oomrec::tools::views {
 
@@ -47,5 +49,10 @@ enum class Detail { usual, all };  // all: also swap, libraries, UUIDs, Python p
 
 // `device`: the value of --device. Throws Error if there is no such device.
 Setup setup_of_machine(const std::string& device, Detail detail);
+
+// A setup as a page and as JSON (docs/commands/info.md).
+
+void print_setup(const Setup& setup, Detail detail, const Terminal& terminal);
+Json setup_json(const Setup& setup);
 
 }  // namespace oomrec::tools::views

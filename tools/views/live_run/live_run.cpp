@@ -16,10 +16,9 @@
 #include <thread>
 
 #include "tools/base/large_stack.h"
-#include "tools/base/log.h"
+#include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/views/live_run/pseudo_terminal.h"
-#include "tools/views/live_run/spool.h"
 #include "tools/views/live_run/text_pane.h"
 #include "tools/views/screen/screen.h"
 #include "tools/views/top/top_view.h"
@@ -129,7 +128,7 @@ class LiveRun::View {
 
  private:
   void run() noexcept {
-    // Symbolization closes descriptor 0 for a moment (symbolize/open_module.cpp). With a separate
+    // Symbolization closes descriptor 0 for a moment (symbolize/debug_files.cpp). With a separate
     // descriptor table, the other thread cannot get that number for another file meanwhile.
     unshare(CLONE_FILES);
     try {

@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "common/text/text.h"
-#include "tools/base/number.h"
 #include "tools/base/text.h"
-#include "tools/views/screen/prompt.h"
+#include "tools/views/screen/chooser.h"
 
 namespace oomrec::tools::views {
 namespace {

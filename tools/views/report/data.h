@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/base/json.h"
 #include "tools/bundles/store/source.h"
 
 namespace oomrec::tools::views {
@@ -21,5 +22,10 @@ std::string report_title(const bundles::Source& source);
 
 // The name of the recorded program, or of the script that Python runs.
 std::string program_name(const recording::Recording& recording);
+
+// The part of a report in words and few figures: what happened, the process and the machine.
+
+// The page's JSON, except for the members that refer to stacks.
+Json report_facts(const bundles::Source& source);
 
 }  // namespace oomrec::tools::views

@@ -1,8 +1,14 @@
 #include "tools/views/report/named_stacks.h"
 
-#include <limits>
+#include <fmt/format.h>
 
-#include "tools/views/report/location_kinds.h"
+#include <limits>
+#include <string_view>
+
+#include "common/text/frames.h"
+#include "tools/base/text.h"
+#include "tools/recording/stack_text/frame_selection.h"
+#include "tools/recording/symbolize/function_name.h"
 
 namespace oomrec::tools::views {
 namespace {
@@ -11,6 +17,7 @@ using session::SpecialFrame;
 using session::TableId;
 
 constexpr std::uint32_t kLinesAround = 5;           // of source code, before and after a location's
+constexpr std::size_t kLongest = 4096;              // text: names of C++ templates can be so long
 constexpr std::size_t kMostExcerptLines = 100'000;  // in a report: some 4 MiB, which deflate well
 
 std::uint16_t number_in(TextTable& table, std::string_view text) {
@@ -139,6 +146,56 @@ NamedStack NamedStacks::of_node(std::uint32_t node) {
     resolved_[at->first] = true;
   }
   return stack;
+}
+
+namespace {
+
+// Code of allocators. Compilers copy it into any module, so names count as well as modules.
+bool is_allocator(const recording::Location& location, const recording::Locations& locations) {
+  return location.kind == recording::Location::Kind::native &&
+         (text::is_plumbing(locations.module_path(location)) ||
+          recording::is_library_function(location));
+}
+
+bool is_own(recording::LocationId id, const recording::Locations& locations) {
+  if (id == 0 || locations[id].kind == recording::Location::Kind::note) return false;
+  const recording::Interest interest = recording::interests({id}, locations).front();
+  return interest == recording::Interest::own_line || interest == recording::Interest::own_function;
+}
+
+}  // namespace
+
+std::uint8_t kind_bits(recording::LocationId id, const recording::Locations& locations) {
+  const recording::Location& location = locations[id];
+  unsigned bits = static_cast<unsigned>(location.kind) & kKindMask;
+  if (location.inlined) bits |= kInlined;
+  if (location.interpreter) bits |= kInterpreter;
+  if (location.guessed) bits |= kGuessed;
+  if (is_allocator(location, locations)) bits |= kAllocator;
+  if (recording::is_import_machinery(location)) bits |= kImport;
+  if (is_own(id, locations)) bits |= kOwn;
+  return static_cast<std::uint8_t>(bits);
+}
+
+std::string name_of_location(const recording::Location& location,
+                             const recording::Locations& locations) {
+  if (!location.function.empty() || location.kind != recording::Location::Kind::native)
+    return location.function;
+  const std::string path = locations.module_path(location);
+  if (path.empty())
+    return location.offset == 0 ? "" : fmt::format("unknown code+{:#x}", location.offset);
+  return fmt::format("{}+{:#x}", path.substr(path.rfind('/') + 1), location.offset);
+}
+
+TextTable::TextTable() { id(""); }
+
+std::uint32_t TextTable::id(std::string_view text) {
+  // A character has at most four bytes. Cutting first saves making a long tail printable.
+  std::string shown = clip(printable(text.substr(0, 4 * kLongest)), kLongest);
+  const auto [at, is_new] =
+      ids_.try_emplace(std::move(shown), static_cast<std::uint32_t>(texts_.size()));
+  if (is_new) texts_.push_back(at->first);
+  return at->second;
 }
 
 }  // namespace oomrec::tools::views

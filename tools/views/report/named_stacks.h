@@ -15,9 +15,23 @@
 #include "tools/recording/symbolize/locations.h"
 #include "tools/recording/symbolize/source_lines.h"
 #include "tools/views/report/container.h"
-#include "tools/views/report/text_table.h"
 
 namespace oomrec::tools::views {
+
+// The distinct texts of a report. The page refers to them by number.
+class TextTable {
+ public:
+  TextTable();
+
+  // The number of `text`, made printable and cut at a length beyond any real name.
+  std::uint32_t id(std::string_view text);
+
+  const std::vector<std::string>& texts() const { return texts_; }  // the first is empty
+
+ private:
+  std::vector<std::string> texts_;
+  std::unordered_map<std::string, std::uint32_t> ids_;
+};
 
 struct NamedStack {
   std::uint32_t node = 0;   // of the trie; 0: the empty stack
@@ -82,5 +96,24 @@ class NamedStacks {
   std::vector<bool> resolved_;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> pending_;  // nodes and frames
 };
+
+// Whose code a location is, for a report's page.
+
+// Bits of the page's array `place_kind`.
+enum LocationKind : std::uint8_t {
+  kKindMask = 3,  // Location::Kind
+  kInlined = 4,
+  kInterpreter = 8,
+  kGuessed = 16,
+  kAllocator = 32,  // allocators, the C and C++ libraries, drivers: they allocate for their callers
+  kImport = 64,     // Python's import machinery
+  kOwn = 128,       // the program's own code
+};
+
+std::uint8_t kind_bits(recording::LocationId id, const recording::Locations& locations);
+
+// The function, or "libfoo.so+0x1234" without a name.
+std::string name_of_location(const recording::Location& location,
+                             const recording::Locations& locations);
 
 }  // namespace oomrec::tools::views

@@ -6,7 +6,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include "tools/base/progress.h"
+#include "tools/base/terminal.h"
 #include "tools/recording/reading/devices.h"
 
 namespace oomrec::tools::views {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/views/screen/picture.h"
@@ -34,5 +35,21 @@ class Chooser {
   std::vector<Line> lines_;
   std::size_t chosen_ = 0, first_ = 0;
 };
+
+// A line of text that the user types, and the search for it.
+class Prompt {
+ public:
+  enum class Answer : std::uint8_t { editing, accepted, cancelled };
+  Answer key(Key key);
+  const std::string& text() const { return text_; }  // UTF-8
+
+ private:
+  std::string text_;
+};
+
+std::string in_utf8(char32_t code);
+
+// Whether `text` contains `part`. ASCII letters match in either case.
+bool contains_ignoring_case(std::string_view text, std::string_view part);
 
 }  // namespace oomrec::tools::views

@@ -16,7 +16,7 @@
 
 #include "tools/base/error.h"
 #include "tools/base/text.h"
-#include "tools/views/screen/columns.h"
+#include "tools/views/screen/picture.h"
 
 namespace oomrec::tools::views {
 namespace {

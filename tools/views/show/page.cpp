@@ -9,26 +9,21 @@
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/bundles/signature/holders.h"
-#include "tools/bundles/store/failed_request.h"
-#include "tools/bundles/store/snapshot_source.h"
+#include "tools/bundles/store/source.h"
+#include "tools/bundles/store/trigger.h"
 #include "tools/findings/advice/advice.h"
-#include "tools/print/cgroup_account.h"
-#include "tools/print/crash.h"
-#include "tools/print/devices.h"
-#include "tools/print/episode.h"
-#include "tools/print/exception.h"
-#include "tools/print/holders.h"
-#include "tools/print/moment.h"
-#include "tools/print/notes.h"
-#include "tools/print/objects.h"
-#include "tools/print/other_processes.h"
-#include "tools/print/process.h"
-#include "tools/print/ranks.h"
-#include "tools/print/resident_memory.h"
-#include "tools/print/spaces.h"
 #include "tools/processes/gpus/gpu_processes.h"
 #include "tools/recording/reading/devices.h"
 #include "tools/recording/stack_text/stack_text.h"
+#include "tools/sections/crash.h"
+#include "tools/sections/devices.h"
+#include "tools/sections/holders.h"
+#include "tools/sections/notes.h"
+#include "tools/sections/objects.h"
+#include "tools/sections/other_processes.h"
+#include "tools/sections/process.h"
+#include "tools/sections/ranks.h"
+#include "tools/sections/resident_memory.h"
 #include "tools/views/show/show.h"
 
 namespace oomrec::tools::views {
@@ -58,9 +53,9 @@ class Page {
     print_advice();
     print_related_processes(verdict);
     print_episode();
-    std::vector<std::string> notes = print::notes_of(source_);
-    if (has_holders) notes.push_back(print::shares_note(*source_.recording));
-    print::print_notes(notes, terminal_);
+    std::vector<std::string> notes = sections::notes_of(source_);
+    if (has_holders) notes.push_back(sections::shares_note(*source_.recording));
+    sections::print_notes(notes, terminal_);
   }
 
  private:
@@ -71,10 +66,10 @@ class Page {
   void print_verdict(const verdict::Verdict& verdict) const {
     if (source_.is_live() && verdict.code == VerdictCode::requested) {
       const bool is_served = source_.recording->header().probes_total == 0;
-      fmt::print("running\n  {}\n",
-                 terminal_.paint(Colour::bold,
-                                 is_served ? "no request was refused so far"
-                                           : "only requests with a fallback were refused so far"));
+      fmt::print(
+          "running\n  {}\n",
+          terminal_.paint(Colour::bold, is_served ? "no request was refused so far"
+                                                  : "only optional requests have failed so far"));
       return;
     }
     fmt::print("{}{}\n", terminal_.paint(Colour::red, name_of(verdict.code)),
@@ -88,7 +83,7 @@ class Page {
 
   void print_facts() const {
     fmt::print("\n");
-    for (const auto& [name, value] : print::process_facts(source_)) {
+    for (const auto& [name, value] : sections::process_facts(source_)) {
       fmt::print("{:<9} {}\n", name, clip(printable(value), kColumns - 10));
     }
     print_signature();
@@ -106,7 +101,7 @@ class Page {
   void print_ranks() const {
     if (!source_.is_job()) return;
     heading("ranks");
-    fmt::print("{}", print::ranks_text(source_.ranks, terminal_, style_.full));
+    fmt::print("{}", sections::ranks_text(source_.ranks, terminal_, style_.full));
   }
 
   recording::StackStyle stack_style(std::size_t indent) const {
@@ -161,7 +156,7 @@ class Page {
   }
 
   void print_exception() const {
-    const std::string lines = print::exception_text(source_, style_.full, terminal_);
+    const std::string lines = sections::exception_text(source_, style_.full, terminal_);
     if (lines.empty()) return;
     heading("what the program reported");
     fmt::print("{}", lines);
@@ -174,7 +169,7 @@ class Page {
   }
 
   void print_crash() const {
-    const std::string crash = print::crash_text(source_, stack_style(4));
+    const std::string crash = sections::crash_text(source_, stack_style(4));
     if (crash.empty()) return;
     heading("crash");
     fmt::print("{}", crash);
@@ -198,10 +193,10 @@ class Page {
 
   void print_spaces() const {
     heading("memory");
-    fmt::print("{}", print::spaces_text(*source_.recording));
-    const std::string resident = print::resident_memory_text(source_);
+    fmt::print("{}", sections::spaces_text(*source_.recording));
+    const std::string resident = sections::resident_memory_text(source_);
     if (resident.empty()) return;
-    heading("resident memory " + print::time_of_look(source_));
+    heading("resident memory " + sections::time_of_look(source_));
     fmt::print("{}", resident);
   }
 
@@ -210,11 +205,11 @@ class Page {
     recording::Stacks stacks{*source_.recording, *source_.locations,
                              recording::frames_of(*source_.recording)};
     bool has_holders = false;
-    const recording::At at = print::moment_of(source_, style_.at);
+    const recording::At at = sections::moment_of(source_, style_.at);
     const std::string_view when =
         at == recording::At::peak ? " (at the peak of each space; --at end: what was left)" : "";
-    const std::vector<print::HolderGroup> groups = print::holder_groups(source_, stacks, at);
-    for (const print::HolderGroup& group : groups) {
+    const std::vector<sections::HolderGroup> groups = sections::holder_groups(source_, stacks, at);
+    for (const sections::HolderGroup& group : groups) {
       has_holders = has_holders || !group.rows.empty();
       heading(group.rows.empty() ? "holders: none" : fmt::format("{}{}", group.heading, when));
       if (&group == &groups.front()) print_unheld(group);
@@ -224,22 +219,23 @@ class Page {
   }
 
   // What is larger than any holder comes first.
-  void print_unheld(const print::HolderGroup& group) const {
+  void print_unheld(const sections::HolderGroup& group) const {
     const std::uint64_t largest = group.rows.empty() ? 0 : group.rows.front().bytes;
-    for (const print::UnheldPart& part : print::unheld_parts(source_))
+    for (const sections::UnheldPart& part : sections::unheld_parts(source_))
       if (part.bytes > largest)
         fmt::print("   -  {}\n",
                    wrap(fmt::format("{}  {}: {}", size_text(part.bytes), part.name, part.reason),
                         kColumns, 6));
   }
 
-  void print_group(const print::HolderGroup& group, recording::Stacks& stacks, unsigned top) const {
-    fmt::print("{}", print::holders_text(group, stacks, *source_.locations, {stack_style(6), top}));
+  void print_group(const sections::HolderGroup& group, recording::Stacks& stacks,
+                   unsigned top) const {
+    fmt::print("{}",
+               sections::holders_text(group, stacks, *source_.locations, {stack_style(6), top}));
   }
 
   void print_objects() const {
-    const std::string lines =
-        print::python_objects_text(print::python_objects_json(source_), terminal_);
+    const std::string lines = sections::python_objects_text(source_, terminal_);
     if (lines.empty()) return;
     heading("largest arrays and tensors");
     fmt::print("{}", lines);
@@ -254,11 +250,11 @@ class Page {
     try {
       const bundles::Source snapshot = bundles::open_snapshot(*file);
       recording::Stacks stacks{*snapshot.recording, *snapshot.locations};
-      for (const print::HolderGroup& group :
-           print::holder_groups(snapshot, stacks, recording::At::end)) {
+      for (const sections::HolderGroup& group :
+           sections::holder_groups(snapshot, stacks, recording::At::end)) {
         const recording::StackStyle lines{terminal_, 6, style_.full, nullptr};
-        fmt::print("{}", print::holders_text(group, stacks, *snapshot.locations,
-                                             {lines, kDefaultTopPerDevice}));
+        fmt::print("{}", sections::holders_text(group, stacks, *snapshot.locations,
+                                                {lines, kDefaultTopPerDevice}));
       }
       fmt::print("  in full: oomrec show {0}\n           oomrec report {0}\n", name);
     } catch (const Error& error) {
@@ -273,13 +269,13 @@ class Page {
     if (devices.empty()) return;
     heading("devices");
     for (const recording::DeviceFigures& device : devices)
-      fmt::print("{}{}", print::device_text(device),
+      fmt::print("{}{}", sections::device_text(device),
                  processes::others_on_text(processes::others_on(source_, device.uuid)));
     if (devices.size() < 2) return;
     recording::Stacks stacks{*source_.recording, *source_.locations,
                              recording::frames_of(*source_.recording)};
     for (const recording::DeviceFigures& device : devices) {
-      const print::HolderGroup group = print::holders_on(source_, device, stacks);
+      const sections::HolderGroup group = sections::holders_on(source_, device, stacks);
       if (group.rows.empty()) continue;
       heading(fmt::format("holders on {}", device.label));
       print_group(group, stacks, style_.top != 0 ? style_.top : kDefaultTopPerDevice);
@@ -295,25 +291,27 @@ class Page {
   }
 
   void print_related_processes(const verdict::Verdict& verdict) const {
-    const Json related = print::related_processes(source_);
+    const auto related =
+        sections::related_processes(source_).value_or(sections::RelatedProcesses{});
     const auto section = [this](std::string_view name, const std::string& lines) {
       if (lines.empty()) return;
       heading(name);
       fmt::print("{}", lines);
     };
-    section("memory of the cgroup at the kill", print::cgroup_account_text(source_));
+    section("memory of the cgroup at the kill", sections::cgroup_account_text(source_));
     section("processes of its group when the bundle was written",
-            print::group_text(related, style_.full));
-    section("largest other processes in its cgroup", print::others_text(related, source_, verdict));
+            sections::tree_text(related, style_.full));
+    section("largest other processes in its cgroup",
+            sections::others_text(related, source_, verdict));
   }
 
   void print_episode() const {
-    const Json episode = print::episode_json(source_);
+    const sections::Episode episode = sections::episode_of(source_).value_or(sections::Episode{});
     heading("what happened next");
-    fmt::print("  {}\n", print::outcome_sentence(source_.outcome()));
-    const std::string job = print::job_outcome_text(episode);
+    fmt::print("  {}\n", sections::outcome_sentence(source_.outcome()));
+    const std::string job = sections::job_outcome_text(episode);
     if (!job.empty()) fmt::print("  {}\n", job);
-    const std::string others = print::episode_text(episode, source_);
+    const std::string others = sections::episode_text(episode, source_);
     if (others.empty()) return;
     heading("other bundles of the same episode");
     fmt::print("{}", others);

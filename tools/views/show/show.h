@@ -14,7 +14,7 @@ namespace oomrec::tools::views {
 struct ShowStyle {
   unsigned top = 0;   // number of largest holders; 0: those with 1 % or more, 10 at most
   bool full = false;  // every frame, rank, process and metadata entry
-  std::string at;     // holders at "peak" or "end"; empty: print::moment_of()
+  std::string at;     // holders at "peak" or "end"; empty: sections::moment_of()
 };
 
 void print_show_page(const bundles::Source& source, const ShowStyle& style,

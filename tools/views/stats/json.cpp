@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/print/devices.h"
-#include "tools/print/spaces.h"
 #include "tools/recording/reading/devices.h"
+#include "tools/sections/devices.h"
+#include "tools/sections/holders.h"
 #include "tools/views/stats/stats.h"
 
 namespace oomrec::tools::views {
@@ -30,7 +30,7 @@ Json devices_json(const bundles::Source& source) {
   Json rows = Json::array();
   for (const recording::DeviceFigures& device :
        recording::devices_of(*source.recording, source.failure()))
-    rows.push_back(print::device_json(device));
+    rows.push_back(sections::device_json(device));
   return rows;
 }
 
@@ -61,7 +61,7 @@ Json stats_json(const recording::Statistics& statistics, const bundles::Source& 
       {"top_by_count", functions_json(statistics.by_count, *source.locations, top)},
       {"size_histogram", sizes},
       {"apis", apis},
-      {"spaces", print::spaces_json(*source.recording)},
+      {"spaces", sections::spaces_json(*source.recording)},
       {"devices", devices_json(source)},
   };
 }

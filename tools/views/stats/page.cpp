@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "tools/base/text.h"
-#include "tools/print/devices.h"
-#include "tools/print/notes.h"
 #include "tools/recording/reading/devices.h"
 #include "tools/recording/stack_text/stack_text.h"
+#include "tools/sections/devices.h"
+#include "tools/sections/notes.h"
 #include "tools/views/stats/stats.h"
 
 namespace oomrec::tools::views {
@@ -47,7 +47,7 @@ class Page {
     print_devices();
     print_functions("functions by bytes allocated", statistics_.by_bytes);
     print_functions("functions by number of allocations", statistics_.by_count);
-    std::vector<std::string> notes = print::notes_of(source_);
+    std::vector<std::string> notes = sections::notes_of(source_);
     if (statistics_.estimated)
       notes.emplace_back("sizes, calls and functions are estimates from these samples");
     const session::Python& python = source_.recording->header().python;
@@ -57,7 +57,7 @@ class Page {
           "the first lines and the table of sizes have the mappings that Python's small objects "
           "lie "
           "in, not each object");
-    print::print_notes(notes, terminal_);
+    sections::print_notes(notes, terminal_);
   }
 
  private:
@@ -109,7 +109,7 @@ class Page {
     if (devices.empty()) return;
     heading("devices");
     for (const recording::DeviceFigures& device : devices)
-      fmt::print("{}", print::device_text(device));
+      fmt::print("{}", sections::device_text(device));
   }
 
   void print_functions(std::string_view title,

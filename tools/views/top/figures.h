@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "tools/base/json.h"
@@ -22,5 +23,13 @@ struct Figure {
 
 // In the order of SortBy and of the columns.
 std::span<const Figure> figures();
+
+// The text of the live view's rows.
+
+// "train.py:42 make_batch ← train.py:60 main", "make_batch  train.py", "/srv/app/train.py".
+std::string row_text(const Row& row, By by, const Table& table);
+
+// "+1.2 MiB/s", "-300 B/s"; empty below 1 B/s.
+std::string growth_text(double bytes_a_second);
 
 }  // namespace oomrec::tools::views

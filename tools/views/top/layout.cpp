@@ -6,13 +6,12 @@
 #include <utility>
 
 #include "tools/base/text.h"
-#include "tools/print/resident_memory.h"
 #include "tools/recording/reading/devices.h"
+#include "tools/sections/resident_memory.h"
 #include "tools/views/plot/chart.h"
-#include "tools/views/plot/timeline_chart.h"
-#include "tools/views/screen/columns.h"
+#include "tools/views/plot/timeline.h"
+#include "tools/views/screen/picture.h"
 #include "tools/views/top/figures.h"
-#include "tools/views/top/row_text.h"
 
 namespace oomrec::tools::views {
 namespace {
@@ -71,7 +70,7 @@ Line figures_of(const recording::LiveSession& session) {
 
 // Of what the resident memory consists: also of what no holder below has.
 void add_account(Picture& picture, const recording::LiveSession& session) {
-  const std::string account = print::resident_line(session.recording());
+  const std::string account = sections::resident_line(session.recording());
   if (account_lines(session) != 0) picture.push_back(Line{" " + account, Colour::dim});
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tools/recording/stack_text/stack_text.h"
-#include "tools/views/screen/prompt.h"
+#include "tools/views/screen/chooser.h"
 #include "tools/views/top/figures.h"
 
 namespace oomrec::tools::views {

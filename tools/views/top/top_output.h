@@ -3,6 +3,8 @@
 
 #include <chrono>
 
+#include "tools/base/json.h"
+#include "tools/views/top/layout.h"
 #include "tools/views/top/top_view.h"
 
 namespace oomrec::tools::views {
@@ -20,5 +22,9 @@ void print_snapshots(TopView& view, const PrintOptions& options);
 
 // Returns when the user quits.
 void show_on_screen(TopView& view, std::chrono::steady_clock::duration interval);
+
+// The live view as JSON: docs/commands/top.md.
+
+Json top_json(const Scene&);
 
 }  // namespace oomrec::tools::views

@@ -7,8 +7,8 @@
 #include "common/system/files.h"
 #include "tools/base/text.h"
 #include "tools/recording/stack_text/stack_text.h"
-#include "tools/views/screen/columns.h"
-#include "tools/views/top/row_text.h"
+#include "tools/views/screen/picture.h"
+#include "tools/views/top/figures.h"
 
 namespace oomrec::tools::views {
 namespace {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "tools/views/screen/chooser.h"
-#include "tools/views/screen/prompt.h"
 #include "tools/views/screen/screen.h"
 #include "tools/views/top/layout.h"
 

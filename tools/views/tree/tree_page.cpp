@@ -9,10 +9,10 @@
 
 #include "tools/base/error.h"
 #include "tools/base/text.h"
-#include "tools/print/moment.h"
-#include "tools/print/notes.h"
 #include "tools/recording/reading/devices.h"
 #include "tools/recording/stack_text/stack_text.h"
+#include "tools/sections/holders.h"
+#include "tools/sections/notes.h"
 #include "tools/views/screen/screen.h"
 #include "tools/views/tree/tree_view.h"
 
@@ -80,8 +80,8 @@ class Printer {
   void print(const std::string& title) {
     fmt::print("{}{}\n", terminal_.paint(Colour::bold, size_text(root_.bytes)), title);
     print_children(root_, "");
-    std::vector<std::string> notes = print::notes_of(source_);
-    if (root_.bytes != 0) notes.push_back(print::shares_note(*source_.recording));
+    std::vector<std::string> notes = sections::notes_of(source_);
+    if (root_.bytes != 0) notes.push_back(sections::shares_note(*source_.recording));
     if (left_out_) {
       notes.push_back(
           fmt::format("branches below {} % are left out (--min-percent); … sums up those that "
@@ -96,7 +96,7 @@ class Printer {
       notes.emplace_back(
           "in stacks that run Python, native functions and Python's import system are left out: "
           "--frames both");
-    print::print_notes(notes, terminal_);
+    sections::print_notes(notes, terminal_);
   }
 
  private:
@@ -190,7 +190,7 @@ class Printer {
 TreePage::TreePage(const bundles::Source& source, const TreeStyle& style)
     : source_(source),
       style_(style),
-      at_(style.device.empty() ? print::moment_of(source, style.at) : recording::At::end),
+      at_(style.device.empty() ? sections::moment_of(source, style.at) : recording::At::end),
       frames_(recording::frames_of(*source.recording, style.frames)),
       stacks_(*source.recording, *source.locations, frames_),
       root_(root_of(source, stacks_, style, at_)) {}

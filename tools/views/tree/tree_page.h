@@ -16,7 +16,7 @@ struct TreeStyle {
   double min_percent = 1;
   std::string space = "all";
   std::string device;  // empty: all, and memory on no device
-  std::string at;      // "peak" or "end"; empty: print::moment_of()
+  std::string at;      // "peak" or "end"; empty: sections::moment_of()
   std::string frames;  // one of kFramesNames; empty: recording::frames_of()
   bool top_down = false;
 };

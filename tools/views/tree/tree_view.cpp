@@ -6,7 +6,7 @@
 
 #include "tools/base/text.h"
 #include "tools/recording/stack_text/stack_text.h"
-#include "tools/views/screen/columns.h"
+#include "tools/views/screen/picture.h"
 
 namespace oomrec::tools::views {
 namespace {

@@ -9,7 +9,6 @@
 #include "tools/recording/analysis/call_tree.h"
 #include "tools/recording/analysis/statistics.h"
 #include "tools/views/screen/chooser.h"
-#include "tools/views/screen/prompt.h"
 #include "tools/views/screen/screen.h"
 
 namespace oomrec::tools::views {

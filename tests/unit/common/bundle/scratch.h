@@ -9,7 +9,7 @@
 
 #include "common/bundle/bundle.h"
 #include "tests/unit/scratch_directory.h"
-#include "tools/base/json_budget.h"
+#include "tools/base/json.h"
 #include "tools/base/json_value.h"
 
 namespace oomrec::bundle {

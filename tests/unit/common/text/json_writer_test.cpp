@@ -9,7 +9,7 @@
 #include <string>
 
 #include "common/text/text.h"
-#include "tools/base/json_budget.h"
+#include "tools/base/json.h"
 #include "tools/base/json_value.h"
 
 using namespace oomrec;

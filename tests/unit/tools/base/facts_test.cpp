@@ -11,8 +11,7 @@
 #include "common/facts/request.h"
 #include "common/facts/verdict.h"
 #include "tools/base/fact_reader.h"
-#include "tools/base/json_budget.h"
-#include "tools/base/json_tree.h"
+#include "tools/base/json.h"
 
 using namespace oomrec;
 

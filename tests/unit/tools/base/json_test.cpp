@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "tools/base/json_budget.h"
-
 using namespace oomrec::tools;
 using Library = nlohmann::ordered_json;
 

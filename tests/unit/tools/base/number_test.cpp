@@ -1,5 +1,5 @@
 // Numbers in text, and invalid ones.
-#include "tools/base/number.h"
+#include "tools/base/text.h"
 
 #include <doctest/doctest.h>
 

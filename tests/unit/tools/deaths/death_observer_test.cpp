@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "tests/unit/tools/deaths/fake_system.h"
-#include "tools/deaths/level_sampler.h"
 
 using namespace oomrec::tools;
 using oomrec::tests::FakeSystem;

@@ -1,5 +1,5 @@
 // The kernel's lines about faults, as kernels 4.19 to 6.12 log them.
-#include "tools/deaths/kernel_faults.h"
+#include "tools/deaths/kernel_kills.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,6 @@
 #include "tests/unit/tools/recording_image.h"
 #include "tools/findings/leaks/detect.h"
 #include "tools/findings/leaks/severity.h"
-#include "tools/findings/leaks/suggest.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;

@@ -6,7 +6,6 @@
 #include <functional>
 
 #include "tools/findings/time_series/hidden_memory.h"
-#include "tools/findings/time_series/leak.h"
 #include "tools/findings/time_series/patterns.h"
 #include "tools/findings/time_series/statistics.h"
 

@@ -13,7 +13,7 @@
 #include "tools/formats/telemetry/event.h"
 #include "tools/formats/telemetry/fields.h"
 #include "tools/formats/telemetry/load.h"
-#include "tools/formats/telemetry/record_file.h"
+#include "tools/formats/telemetry/records.h"
 
 using namespace oomrec::tools;
 

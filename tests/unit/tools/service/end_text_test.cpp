@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "common/verdict/kinds.h"
-#include "tools/service/alerts/end_text.h"
+#include "tools/service/alerts/incident.h"
 #include "tools/service/fleet/label_values.h"
 
 using namespace oomrec;

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tools/bundles/redact/scratch_directory.h"
+#include "tools/bundles/redact/bundle.h"
 #include "tools/bundles/store/lives.h"
 
 namespace fs = std::filesystem;

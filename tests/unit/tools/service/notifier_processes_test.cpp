@@ -11,7 +11,7 @@
 #include <new>
 #include <string>
 
-#include "tools/service/alerts/notifier_processes.h"
+#include "tools/service/alerts/notifiers.h"
 
 using namespace oomrec::tools;
 using namespace std::chrono_literals;

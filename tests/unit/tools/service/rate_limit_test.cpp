@@ -1,7 +1,7 @@
 // When alerts are due.
 #include <doctest/doctest.h>
 
-#include "tools/service/alerts/rate_limit.h"
+#include "tools/service/alerts/alerts.h"
 
 using namespace oomrec::tools;
 using namespace std::chrono_literals;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/bundles/redact/scratch_directory.h"
+#include "tools/bundles/redact/bundle.h"
 #include "tools/service/ship/ledger.h"
 #include "tools/service/ship/shipper.h"
 #include "tools/service/ship/store.h"

@@ -3,7 +3,7 @@
 
 #include "tests/unit/tools/recording_image.h"
 #include "tools/base/error.h"
-#include "tools/findings/diagnose/risk.h"
+#include "tools/findings/diagnose/diagnosis.h"
 #include "tools/processes/observe/device_choice.h"
 #include "tools/service/track/alerts.h"
 #include "tools/service/track/flight_recorder.h"

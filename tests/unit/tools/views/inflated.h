@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tools/base/json.h"
-#include "tools/base/json_budget.h"
 
 namespace oomrec::tests {
 

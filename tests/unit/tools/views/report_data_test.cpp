@@ -8,9 +8,9 @@
 #include "tests/unit/tools/views/inflated.h"
 #include "tools/views/report/container.h"
 #include "tools/views/report/data.h"
-#include "tools/views/report/location_kinds.h"
-#include "tools/views/report/page.h"
-#include "tools/views/report/text_table.h"
+#include "tools/views/report/named_stacks.h"
+#include "tools/views/report/report.h"
+#include "tools/views/report/rows.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;

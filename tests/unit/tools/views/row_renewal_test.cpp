@@ -1,11 +1,10 @@
 // Rows of earlier rules of signatures get today's.
-#include "tools/views/export/row_renewal.h"
+#include "tools/views/export/row_history.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include "tools/base/json.h"
-#include "tools/base/json_budget.h"
 #include "tools/bundles/signature/signature.h"
 
 using namespace oomrec::tools;

@@ -4,11 +4,9 @@
 
 #include "tests/unit/tools/recording_image.h"
 #include "tools/views/live_run/text_pane.h"
-#include "tools/views/plot/canvas.h"
 #include "tools/views/plot/chart.h"
 #include "tools/views/screen/chooser.h"
-#include "tools/views/screen/columns.h"
-#include "tools/views/screen/prompt.h"
+#include "tools/views/screen/picture.h"
 #include "tools/views/tree/tree_view.h"
 
 using namespace oomrec;

@@ -7,7 +7,7 @@
 #include "tests/unit/tools/recording_image.h"
 #include "tools/recording/live/mapping.h"
 #include "tools/recording/stack_text/stack_text.h"
-#include "tools/views/top/row_text.h"
+#include "tools/views/top/figures.h"
 #include "tools/views/top/table.h"
 
 using namespace oomrec;
