@@ -39,6 +39,22 @@ def test_links_have_targets(page):
         assert not anchor or anchor in anchors(target), f"no heading for ({link})"
 
 
+def breakable(line: str) -> str:
+    """The line with no blanks but those at which prose may be wrapped."""
+    whole = re.compile(r"^[ *+>-]*|`[^`]*`|\]\([^)]*\)")
+    return whole.sub(lambda found: "x" * len(found[0]), line)
+
+
+def test_prose_is_wrapped():
+    """A change of a word is a change of a line, not of a paragraph."""
+    for page in PAGES:
+        for line in without_code(page.read_text()).splitlines():
+            is_table_or_heading = re.match(r" *[|#<]", line) is not None
+            assert len(line) <= 100 or is_table_or_heading or " " not in breakable(line)[:100], (
+                f"{page.relative_to(SOURCE)}: {line}"
+            )
+
+
 def test_every_page_is_reachable_from_the_readme():
     reached, todo = set(), [SOURCE / "README.md"]
     while todo:
