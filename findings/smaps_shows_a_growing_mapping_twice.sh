@@ -3,7 +3,7 @@
 #
 # Seen on Linux 6.18.44 with glibc 2.36: one thread calls sbrk(4096), another reads smaps in pieces of 1 KiB. In 1 to 2 % of the reads the heap
 # comes again, with its old begin and its new end. The kernel goes on after the last address that it has shown, and finds the mapping that now
-# contains it. /proc/PID/maps has the same loop. With tcmalloc 2.18.1 and 64 threads in a memory cgroup of 150 MiB a sum of Rss was 254 MiB.
+# contains it. With tcmalloc 2.18.1 and 64 threads in a memory cgroup of 150 MiB a sum of Rss was 254 MiB.
 set -eu
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 cat > "$work/twice.c" <<'C'
