@@ -55,13 +55,13 @@ def wrapped_names(driver: str) -> dict[str, set[str]]:
     """By list of the table: "11", "12", "13" of CUDA; "", "LATER" of HIP."""
     text = (TABLES / f"{driver}_functions.h").read_text()
     lists: dict[str, set[str]] = {}
-    name = None
+    name = None  # of another table, such as the queries
     for line in text.splitlines():
-        started = re.match(rf"#define OOMREC_{driver.upper()}_FUNCTIONS_?(\w*)\(X\)", line)
-        if started:
-            name = started.group(1)
-        for row in re.findall(r"^\s+X\((\w+),", line):
-            lists.setdefault(name or "", set()).add(row)
+        if line.startswith("#define"):
+            started = re.match(rf"#define OOMREC_{driver.upper()}_FUNCTIONS_?(\w*)\(X\)", line)
+            name = started.group(1) if started else None
+        for row in re.findall(r"^\s+X\((\w+),", line) if name is not None else []:
+            lists.setdefault(name, set()).add(row)
     return lists
 
 

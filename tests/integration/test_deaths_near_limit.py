@@ -6,6 +6,7 @@ import tempfile
 import pytest
 from conftest import rounds
 from consistency import contradictions
+from watching import eventually
 
 MIB = 1 << 20
 
@@ -160,17 +161,23 @@ def test_once_per_approach(preload, victim, steps, expected):
 
 def test_a_large_block_that_makes_way_for_the_next_is_no_departure(preload):
     """The recorder samples at the free: nothing else happens in a tenth of a second."""
-    run = preload(
-        sys.executable,
-        "-c",
-        "import time\n"
-        "for mib in (185, 178, 185):\n"
-        "    held = bytearray(mib << 20)\n"
-        "    time.sleep(0.15)\n"
-        "    del held\n",
-        env={"OOMREC_LIMIT": "200M", "OOMREC_WARN": "90", "OOMREC_MAX_DUMPS": "0"},
-    )
-    assert len(run.bundles_for("near_limit")) == 1, str(run)
+    earlier = set()
+
+    @eventually  # on a busy machine the next block comes too late
+    def has_one_bundle():
+        run = preload(
+            sys.executable,
+            "-c",
+            "import time\n"
+            "for mib in (185, 178, 185):\n"
+            "    held = bytearray(mib << 20)\n"
+            "    time.sleep(0.15)\n"
+            "    del held\n",
+            env={"OOMREC_LIMIT": "200M", "OOMREC_WARN": "90", "OOMREC_MAX_DUMPS": "0"},
+        )
+        written = set(run.bundles_for("near_limit")) - earlier
+        earlier.update(written)
+        assert len(written) == 1, str(run)
 
 
 def test_the_soft_limit_is_watched_only_on_request(preload, victim):
