@@ -263,7 +263,7 @@ const spacesCard = (data) => {
                    report.count(space.live_count), report.count(space.allocated_count)])));
 };
 
-// In the words of `oomrec show` (tools/print/resident_memory.cpp).
+// In the words of `oomrec show` (tools/sections/resident_memory.cpp).
 const residentKinds = {
   heap: "the heap: small blocks, and what glibc keeps free",
   held: "mappings and large blocks that have holders",
