@@ -49,7 +49,7 @@ def stripped(text: str) -> list[str]:
 def test_keys(terminal, held):
     """Each key does what the help page says."""
     program = held()
-    top = terminal("top", program.pid, columns=110, rows=30)
+    top = terminal("top", program.pid, columns=110, rows=60)  # with room for keep_small's few KiB
     top.wait_for("▾own", "keep_large")
     top.type("?")
     top.wait_for("sort by growth", "choose threads")
