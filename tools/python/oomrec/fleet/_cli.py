@@ -169,8 +169,8 @@ def signatures_command(options: argparse.Namespace) -> int:
         row["services"] = [name for name, _ in of["values"]]
         row["service_count"] = of["different"]
         size = sizes.get(row["services"][0]) if row["services"] else None
-        fits = size is not None and row["cause"] == "limit_too_low"
-        row["recommended_bytes"] = size.recommended_bytes if size and fits else None
+        helps = row["cause"] == "limit_too_low"
+        row["recommended_bytes"] = size.recommended_bytes if size and helps else None
     dates = {"since": window.since, "until": window.until}
     head = ("#", "", "largest holder", "deaths", "GiB h", "share", "service", "")
     rows = [signature_row(number, row) for number, row in enumerate(found, 1)]
