@@ -1,7 +1,5 @@
 #include "recorder/state/growth.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -30,8 +28,6 @@ constexpr std::int64_t kNotableBytes = std::int64_t{1} << 20;
 struct Growth {
   std::atomic<std::uint64_t> next_ns{0};
   std::atomic<bool> busy{false};    // guards all below
-  std::uint64_t read_ns = 0;        // when resident_bytes was read
-  std::int64_t peak_bytes = 0;      // of resident memory, then
   std::int64_t resident_bytes = 0;  // 0: not read yet
   std::int64_t live_bytes = 0;
   std::int64_t pending_bytes = 0;  // not notable yet
@@ -47,13 +43,6 @@ constinit Growth g_growth;
 
 bool enter() noexcept { return !g_growth.busy.exchange(true, std::memory_order_acquire); }
 void leave() noexcept { g_growth.busy.store(false, std::memory_order_release); }
-
-std::int64_t peak_resident_bytes() noexcept {
-  rusage usage{};
-  // Not of all threads: the peak is the process' in any case.
-  if (system::call(SYS_getrusage, RUSAGE_THREAD, &usage) != 0) return 0;
-  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
-}
 
 // The largest, for readers after a kill.
 void publish_samples() noexcept {
@@ -132,12 +121,7 @@ void maybe_sample_growth(InHook hook, ThreadState& thread, std::uint64_t now_ns)
   if (now_ns < g_growth.next_ns.load(std::memory_order_relaxed)) return;
   if (system::is_sandboxed() || !enter()) return;
   g_growth.next_ns.store(now_ns + kBetweenNs, std::memory_order_relaxed);
-  const std::int64_t peak = peak_resident_bytes();
-  if (peak >= g_growth.peak_bytes + kNotableBytes || now_ns >= g_growth.read_ns + kTickNs) {
-    g_growth.peak_bytes = peak;
-    g_growth.read_ns = now_ns;
-    sample(hook, &thread);
-  }
+  sample(hook, &thread);
   leave();
 }
 
@@ -145,7 +129,6 @@ void on_reservation(InHook hook, ThreadState& thread, std::uint32_t reserving) n
   if (g_state.ranges.usable_bytes() < kReservedBytes || system::is_sandboxed() || !enter()) return;
   sample(hook, &thread);
   g_growth.reserving = reserving;
-  g_growth.read_ns = 0;
   g_growth.next_ns.store(0, std::memory_order_relaxed);
   leave();
 }
@@ -185,8 +168,7 @@ void reset_growth() noexcept {
   g_growth.unexplained = {};
   g_growth.reserving = g_growth.waited_for = 0;
   g_growth.next_ns.store(0, std::memory_order_relaxed);
-  g_growth.read_ns = 0;
-  g_growth.peak_bytes = g_growth.resident_bytes = g_growth.live_bytes = g_growth.pending_bytes = 0;
+  g_growth.resident_bytes = g_growth.live_bytes = g_growth.pending_bytes = 0;
   leave();
 }
 

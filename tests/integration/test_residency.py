@@ -140,6 +140,32 @@ def test_each_function_has_what_it_touched_while_it_lives(oomrec, victim, how, m
         check_growers(oomrec.json("show", process.once("grown").child()), 64, how)
 
 
+STARTS_A_PROGRAM = """
+import os, subprocess, sys
+held = b"x" * (int(sys.argv[1]) << 20)
+group = open(os.path.join(sys.argv[2], "cgroup.procs"), "w")
+def enter():
+    group.write(str(os.getpid()))
+    group.flush()
+sys.exit(-subprocess.run(sys.argv[3:], preexec_fn=enter).returncode)
+"""
+
+
+@pytest.mark.needs_cgroup_write
+def test_growth_in_a_program_that_a_larger_one_started(oomrec, victim, cgroup):
+    """Its peak (ru_maxrss) is then that of the larger one, and does not rise."""
+    group = cgroup("500M")
+    program = [victim("reserved"), "by_turns"]
+    done = oomrec(
+        "run", "--", sys.executable, "-c", STARTS_A_PROGRAM, "1000", str(group.path), *program
+    )
+    assert done.exit_code == 9, str(done)
+    shown = oomrec.json("show", done.bundles_for("killed")[-1])
+    grown = {name: holding(shown, name) // MIB for name in ("heavy", "light")}
+    assert grown["heavy"] == pytest.approx(200, abs=40), grown
+    assert grown["light"] < 50, grown
+
+
 def test_a_reservation_that_is_made_writable_at_once(killed, oomrec, victim):
     """As V8's 512 MiB for its code: what is touched of it counts, also against --limit."""
     _, shown, _ = killed("made_writable")
