@@ -17,6 +17,7 @@
 #include "common/system/files.h"
 #include "common/system/memory.h"
 #include "common/system/syscalls.h"
+#include "common/system/units.h"
 #include "common/text/text.h"
 #include "recorder/device_memory/warning.h"
 #include "recorder/devices/registry.h"
@@ -56,7 +57,6 @@ using session::g_session;
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::size_t kPathBytes = 4096;
 
 struct Process {

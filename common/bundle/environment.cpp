@@ -27,7 +27,7 @@ namespace {
 // Above this size smaps_rollup is skipped: the kernel walks every page of the process to make it.
 constexpr std::uint64_t kMaxRollupBytes = std::uint64_t{32} << 30;
 constexpr unsigned kMaxAreas = 512;
-constexpr std::size_t kPathBytes = 512;  // of a cgroup
+constexpr std::size_t kCopiedPathBytes = 512;  // of a cgroup
 
 std::string_view next_line(std::string_view& text) noexcept {
   const auto end = text.find('\n');
@@ -174,7 +174,7 @@ std::string_view Environment::read_cgroup(std::string_view path, bool version1,
                                           std::string_view file) noexcept {
   const std::string_view root = version1 ? "/memory" : "";
   for (const std::string_view inside : {path == "/" ? "" : path, std::string_view{}}) {
-    text::Text full{job_.work.line, sizeof job_.work.line - kPathBytes};
+    text::Text full{job_.work.line, sizeof job_.work.line - kCopiedPathBytes};
     full.add(system::g_roots.cgroup).add(root).add(inside).add('/').add(file);
     std::string_view value = read(full.c_str());
     if (!value.empty()) return next_word(value);
@@ -221,8 +221,9 @@ void Environment::write_cgroup() noexcept {
     }
   }
   // A copy, because later reads overwrite the text.
-  char* const path_copy = job_.work.line + sizeof job_.work.line - kPathBytes;
-  if (path.empty() || text::Text{path_copy, kPathBytes}.add(path).truncated()) return json_.null();
+  char* const path_copy = job_.work.line + sizeof job_.work.line - kCopiedPathBytes;
+  if (path.empty() || text::Text{path_copy, kCopiedPathBytes}.add(path).truncated())
+    return json_.null();
   json_.begin_object();
   json_.key("version").number(version1 ? 1 : 2);
   json_.key("path").string(path_copy);

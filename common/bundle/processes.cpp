@@ -25,18 +25,18 @@ namespace {
 using session::Header;
 using session::State;
 
-constexpr std::size_t kMaxScanned = 384;  // recordings in one directory
-constexpr std::size_t kMaxProcesses = 2 * kMaxScanned + 1;
+constexpr std::size_t kMaxRecordings = 384;  // recordings in one directory
+constexpr std::size_t kMaxProcesses = 2 * kMaxRecordings + 1;
 constexpr std::size_t kMaxListed = 256;      // rows
 constexpr std::size_t kMetadataBytes = 512;  // the beginning, which has the outcome
 
 // How two buffers of the Workspace are divided.
-struct Memory {
+struct ScanMemory {
   alignas(Header) char header[session::kHeaderBytes];
   char metadata[kMetadataBytes];
   char pids[16 * 1024];
 };
-static_assert(sizeof(Memory) <= sizeof(Workspace{}.text) && alignof(Memory) <= 8);
+static_assert(sizeof(ScanMemory) <= sizeof(Workspace{}.text) && alignof(ScanMemory) <= 8);
 static_assert(kMaxProcesses * sizeof(RecordedProcess) <= sizeof(Workspace{}.sort) &&
               alignof(RecordedProcess) <= 8);
 
@@ -76,7 +76,7 @@ class Processes {
   explicit Processes(Job& job) noexcept
       : job_(job),
         header_(job.view.header()),
-        memory_(*reinterpret_cast<Memory*>(job.work.text)),
+        memory_(*reinterpret_cast<ScanMemory*>(job.work.text)),
         all_(reinterpret_cast<RecordedProcess*>(job.work.sort), kMaxProcesses),
         sessions_(AT_FDCWD, job.cause.session_directory) {}
 
@@ -100,7 +100,7 @@ class Processes {
 
   Job& job_;
   const Header& header_;
-  Memory& memory_;
+  ScanMemory& memory_;
   const std::span<RecordedProcess> all_;
   std::size_t count_ = 0;
   std::size_t scanned_ = 0;
@@ -114,7 +114,7 @@ class Processes {
 
 // Counts a recording of the current directory: false beyond the limit.
 bool Processes::may_scan() noexcept {
-  if (scanned_ < kMaxScanned) return ++scanned_, true;
+  if (scanned_ < kMaxRecordings) return ++scanned_, true;
   return ++left_out_, false;
 }
 

@@ -34,16 +34,16 @@ constexpr std::uint64_t kOtherFilesBytes = 256 * 1024;  // without recording and
 constexpr std::uint64_t kEventBytes = 330;  // approximate size of one event in events.json
 
 // How Workspace::text is divided while a recording is written.
-struct Memory {
+struct RecordingMemory {
   alignas(Header) char header[session::kHeaderBytes];
   HolderSelection<kLargestStacks> holders;
   std::uint32_t ranks[std::size(Workspace{}.sort) / NodeSelection::kWordsPerRank];
 };
-static_assert(sizeof(Memory) <= sizeof(Workspace{}.text) && alignof(Memory) <= 8);
+static_assert(sizeof(RecordingMemory) <= sizeof(Workspace{}.text) && alignof(RecordingMemory) <= 8);
 
 class Recording {
  public:
-  Recording(Job& job, Memory& memory) noexcept
+  Recording(Job& job, RecordingMemory& memory) noexcept
       : job_(job),
         view_(job.view),
         memory_(memory),
@@ -85,7 +85,7 @@ class Recording {
 
   Job& job_;
   const session::View& view_;
-  Memory& memory_;
+  RecordingMemory& memory_;
   Header& header_;
   NodeSelection nodes_;
   Reduction reduction_ = Reduction::none;
@@ -415,7 +415,7 @@ int Recording::write(int fd) noexcept {
 }  // namespace
 
 bool write_recording(InHook, Job& job) noexcept {
-  Memory& memory = *reinterpret_cast<Memory*>(job.work.text);
+  RecordingMemory& memory = *reinterpret_cast<RecordingMemory*>(job.work.text);
   Recording recording{job, memory};
   std::uint64_t events = 0;
   for (std::uint64_t i = 1; i < job.view.count(TableId::lanes) && events < kMaxEvents; ++i)

@@ -18,8 +18,6 @@ namespace {
 using session::kUnlimited;
 using system::Text;
 
-constexpr std::size_t kPathBytes = kCgroupPathBytes;
-
 // The differences between versions 1 and 2 of the memory controller.
 struct Controller {
   const char* limit_file;
@@ -44,7 +42,7 @@ std::uint64_t rlimit_bytes(int resource) noexcept {
 
 [[gnu::noinline]] std::uint64_t inactive_bytes(const char* directory,
                                                const Controller& controller) noexcept {
-  char path[kPathBytes];
+  char path[kCgroupPathBytes];
   Text name(path);
   name << directory << "/memory.stat";
   char text[1408];  // total_inactive_file is among the last of v1's 36 lines, near its byte 1,000
@@ -55,7 +53,7 @@ std::uint64_t rlimit_bytes(int resource) noexcept {
 // Whether the root of version 2 is mounted, of a kernel with memory cgroups. It has no limit of its
 // own, unlike the root of a namespace, where the files are those of another cgroup.
 [[gnu::noinline]] bool is_version_2_root() noexcept {
-  char path[kPathBytes], text[256];
+  char path[kCgroupPathBytes], text[256];
   Text(path) << system::g_roots.cgroup << "/cgroup.controllers";
   const long bytes = system::read_file(path, text, sizeof(text));
   if (bytes <= 0) return false;
@@ -131,7 +129,7 @@ bool read_cgroup_limit(InHook, const CgroupDirectories& directories,
 
 [[gnu::noinline]] bool read_cgroup_kills(InHook, const CgroupDirectories& directories,
                                          std::uint64_t& kills) noexcept {
-  char path[kPathBytes + 32], text[256];
+  char path[kCgroupPathBytes + 32], text[256];
   if (directories.own[0] == '\0') return false;
   for (const char* const file : (directories.v1 ? kV1 : kV2).events_files) {
     Text(path) << directories.own << file;

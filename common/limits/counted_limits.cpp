@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/limits/cgroup.h"
+#include "common/limits/process_files.h"
 #include "common/machine/page.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
@@ -20,19 +21,17 @@ using session::CountedLimits;
 using session::kUnlimited;
 using system::Text;
 
-constexpr std::size_t kPathBytes = 320;
-
 // Each has a buffer, so none may be inlined into another: a hook uses little stack.
 
 [[gnu::noinline]] std::uint64_t number_in_file(const char* file, std::uint64_t otherwise) noexcept {
-  char path[kPathBytes], text[64];
+  char path[kProcessPathBytes], text[64];
   Text(path) << system::g_roots.proc << file;
   return system::read_file(path, text, sizeof(text)) > 0 ? system::number_in(text) : otherwise;
 }
 
 // setrlimit(2), RLIMIT_NPROC: not enforced for root, CAP_SYS_ADMIN and CAP_SYS_RESOURCE.
 [[gnu::noinline]] bool read_own_tasks(CountedLimits& out) noexcept {
-  char path[kPathBytes], text[1408];
+  char path[kProcessPathBytes], text[1408];
   Text(path) << system::g_roots.proc << "/self/status";
   if (system::read_file(path, text, sizeof(text)) <= 0) return false;
   out.own_tasks = system::number_in(system::field(text, "Threads:"));
@@ -69,7 +68,7 @@ void read_user_limit(CountedLimits& out) noexcept {
 
 // "0.00 0.01 0.05 2/345 6789": 345 tasks.
 [[gnu::noinline]] std::uint64_t machine_tasks() noexcept {
-  char path[kPathBytes], text[128];
+  char path[kProcessPathBytes], text[128];
   Text(path) << system::g_roots.proc << "/loadavg";
   if (system::read_file(path, text, sizeof(text)) <= 0) return 0;
   const std::string_view line = text;
@@ -79,7 +78,7 @@ void read_user_limit(CountedLimits& out) noexcept {
 
 // Whether the kernel's reserve for the administrator is this process'.
 [[gnu::noinline]] bool is_administrator() noexcept {
-  char path[kPathBytes], text[1408];
+  char path[kProcessPathBytes], text[1408];
   Text(path) << system::g_roots.proc << "/self/status";
   if (system::read_file(path, text, sizeof(text)) <= 0) return false;
   return (effective_capabilities(text) & std::uint64_t{1} << CAP_SYS_ADMIN) != 0 &&
@@ -99,7 +98,7 @@ std::uint64_t commit_reserves() noexcept {
   constexpr std::uint64_t kStrict = 2;
   out.commit_limit_bytes = kUnlimited;
   if (number_in_file("/sys/vm/overcommit_memory", 0) != kStrict) return;
-  char path[kPathBytes], text[1408];
+  char path[kProcessPathBytes], text[1408];
   Text(path) << system::g_roots.proc << "/meminfo";
   if (system::read_file(path, text, sizeof(text)) <= 0) return;
   const std::uint64_t limit = system::number_in(system::field(text, "CommitLimit:")) * 1024;
@@ -108,7 +107,7 @@ std::uint64_t commit_reserves() noexcept {
 }
 
 [[gnu::noinline]] std::uint64_t count_mappings() noexcept {
-  char path[kPathBytes], text[1408];
+  char path[kProcessPathBytes], text[1408];
   Text(path) << system::g_roots.proc << "/self/maps";
   const system::File file = system::File::open(path, O_RDONLY);
   if (!file.is_open()) return 0;

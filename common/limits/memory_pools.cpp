@@ -8,9 +8,11 @@
 
 #include "common/limits/cgroup.h"
 #include "common/limits/counted_limits.h"
+#include "common/limits/process_files.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
 #include "common/system/text.h"
+#include "common/system/units.h"
 
 namespace oomrec::limit {
 namespace {
@@ -18,8 +20,6 @@ namespace {
 using session::kUnlimited;
 using session::MemoryPools;
 using system::Text;
-
-constexpr std::size_t kPathBytes = 320;
 
 // Each has a buffer, so none may be inlined into another: a hook uses little stack.
 
@@ -30,7 +30,7 @@ std::uint64_t kib_in(std::string_view text, std::string_view name) noexcept {
 // MemAvailable is among the first lines, Hugepagesize among the last ones, which may lie beyond
 // what fits in the buffer at once.
 [[gnu::noinline]] std::uint64_t read_meminfo(MemoryPools& out) noexcept {
-  char path[kPathBytes], text[1408];
+  char path[kProcessPathBytes], text[1408];
   Text(path) << system::g_roots.proc << "/meminfo";
   const system::File file = system::File::open(path, O_RDONLY);
   if (!file.is_open()) return 0;
@@ -48,7 +48,7 @@ std::uint64_t kib_in(std::string_view text, std::string_view name) noexcept {
 
 // setrlimit(2), RLIMIT_MEMLOCK: not enforced for CAP_IPC_LOCK.
 [[gnu::noinline]] void read_locked(MemoryPools& out) noexcept {
-  char path[kPathBytes], text[1408];
+  char path[kProcessPathBytes], text[1408];
   Text(path) << system::g_roots.proc << "/self/status";
   if (system::read_file(path, text, sizeof(text)) <= 0) return;
   out.locked_bytes = kib_in(text, "VmLck:");
@@ -62,7 +62,7 @@ std::uint64_t kib_in(std::string_view text, std::string_view name) noexcept {
 
 [[gnu::noinline]] bool read_pool_pages(std::uint64_t page_bytes, const char* name,
                                        std::uint64_t& pages) noexcept {
-  char path[kPathBytes], text[64];
+  char path[kProcessPathBytes], text[64];
   Text file(path);
   file << system::g_roots.sys << "/kernel/mm/hugepages/hugepages-";
   file.number(page_bytes / 1024) << "kB/" << name;
@@ -84,7 +84,6 @@ void read_pool(MemoryPools& out) noexcept {
 
 // "/hugetlb.2MB.rsvd.max": the kernel names sizes by their largest unit.
 void name_file(Text name, std::uint64_t page_bytes, const char* suffix) noexcept {
-  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20, kGiB = std::uint64_t{1} << 30;
   name << "/hugetlb.";
   if (page_bytes >= kGiB) {
     name.number(page_bytes / kGiB) << "GB";

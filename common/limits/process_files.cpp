@@ -14,8 +14,6 @@ namespace {
 
 using system::Text;
 
-constexpr std::size_t kPathBytes = 320;
-
 // struct linux_dirent64
 struct DirectoryEntry {
   std::uint64_t inode;
@@ -34,7 +32,7 @@ void begin_path(Text& path, int process) noexcept {
 // A thread that is not the main one; 0: none. The first of several will do: threads that have ended
 // are not listed, except the main one.
 [[gnu::noinline]] int other_thread(int process) noexcept {
-  char path[kPathBytes];
+  char path[kProcessPathBytes];
   Text name(path);
   begin_path(name, process);
   name << "/task";
@@ -58,7 +56,7 @@ void begin_path(Text& path, int process) noexcept {
                                             std::size_t capacity) noexcept {
   const int thread = process == 0 ? system::thread_id() : other_thread(process);
   if (thread == 0) return 0;
-  char path[kPathBytes];
+  char path[kProcessPathBytes];
   Text name(path);
   begin_path(name, process);
   name << "/task/";
@@ -68,7 +66,7 @@ void begin_path(Text& path, int process) noexcept {
 
 [[gnu::noinline]] long read_of_main_thread(int process, const char* file, char* buffer,
                                            std::size_t capacity) noexcept {
-  char path[kPathBytes];
+  char path[kProcessPathBytes];
   Text name(path);
   begin_path(name, process);
   name << file;

@@ -7,6 +7,9 @@
 
 namespace oomrec::limit {
 
+// Of a file of a process below a root of /proc, which tests replace.
+inline constexpr std::size_t kProcessPathBytes = 320;
+
 // Reads `file`, such as "/statm", of the main thread, or if `is_valid` rejects its text, of another
 // thread. `process`: a pid; 0: the calling process. Returns the bytes read, NUL-terminated, or ≤ 0.
 long read_process_file(int process, const char* file, char* buffer, std::size_t capacity,

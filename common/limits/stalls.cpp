@@ -6,6 +6,7 @@
 #include "common/limits/process_files.h"
 #include "common/system/files.h"
 #include "common/system/text.h"
+#include "common/system/units.h"
 
 namespace oomrec::limit {
 namespace {
@@ -13,8 +14,7 @@ namespace {
 using session::Stalls;
 using system::Text;
 
-constexpr std::size_t kPathBytes = kCgroupPathBytes + 32;
-constexpr std::uint64_t kSecondNs = 1'000'000'000;
+constexpr std::size_t kStallPathBytes = kCgroupPathBytes + 32;
 constexpr std::uint64_t kTickNs = kSecondNs / 100;  // USER_HZ
 
 bool has_fields(std::string_view stat) noexcept { return !system::stat_field(stat, 3).empty(); }
@@ -32,7 +32,7 @@ bool has_fields(std::string_view stat) noexcept { return !system::stat_field(sta
 // Refaults are in the first half of both versions' memory.stat. Kernels before 5.9 have one line
 // for both kinds.
 [[gnu::noinline]] void read_refaults(const char* directory, StallCounters& out) noexcept {
-  char path[kPathBytes], text[1408];
+  char path[kStallPathBytes], text[1408];
   Text(path) << directory << "/memory.stat";
   if (system::read_file(path, text, sizeof text) <= 0) return;
   for (const std::string_view name :
@@ -41,7 +41,7 @@ bool has_fields(std::string_view stat) noexcept { return !system::stat_field(sta
 }
 
 [[gnu::noinline]] void read_cgroup_pressure(const char* directory, StallCounters& out) noexcept {
-  char path[kPathBytes], text[256];
+  char path[kStallPathBytes], text[256];
   Text(path) << directory << "/memory.pressure";
   if (system::read_file(path, text, sizeof text) <= 0) return;
   out.cgroup_some = hundredths(system::field(text, "some avg10="));

@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "common/system/syscalls.h"
+#include "common/system/units.h"
 #include "common/text/text.h"
 
 namespace oomrec::names {
@@ -117,9 +118,8 @@ system::File open_perf_map(const char* root, int pid, std::uint64_t since_ns) no
   if (!file.is_open()) return file;
   if (system::call(SYS_fstat, file.descriptor(), &status) != 0) return system::File::failed(EIO);
   const auto user = static_cast<uid_t>(system::call(SYS_geteuid));
-  constexpr std::uint64_t kSecond = 1'000'000'000;
   const bool is_ours = status.st_uid == user || user == 0;
-  const bool is_recent = (static_cast<std::uint64_t>(status.st_mtime) + 1) * kSecond >= since_ns;
+  const bool is_recent = (static_cast<std::uint64_t>(status.st_mtime) + 1) * kSecondNs >= since_ns;
   if (!S_ISREG(status.st_mode) || !is_ours || !is_recent) return system::File::failed(ENOENT);
   return file;
 }

@@ -17,7 +17,7 @@ using session::Failure;
 using session::TableId;
 using session::View;
 
-void add_signal(text::Text& text, const Crash& crash) noexcept {
+void add_crash_signal(text::Text& text, const Crash& crash) noexcept {
   const std::uint32_t signal = crash.signal.load(std::memory_order_relaxed);
   const std::string_view name = text::signal_name(signal);
   name.empty() ? text.add("signal ").number(signal) : text.add(name);
@@ -181,7 +181,7 @@ void explain_link(Verdict& verdict, const View& view, const Ruling& ruling) noex
   view.read(TableId::failures, crash.failure, failure);
   char words[sizeof verdict.summary];
   text::Text sentence{words};
-  add_signal(sentence, crash);
+  add_crash_signal(sentence, crash);
   sentence.add(", ");
   add_time(sentence, crash.time_ns - crash.failure_time_ns);
   sentence.add(" after ");
@@ -234,7 +234,7 @@ void explain_without_link(Verdict& verdict, const View& view, const Ruling& ruli
   verdict.certainty = ruling.certainty;
   text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program).add(" was ended by ");
-  add_signal(summary, crash);
+  add_crash_signal(summary, crash);
   Failure failure{};
   const bool failed = crash.failure != 0 && view.read(TableId::failures, crash.failure, failure);
   if (ruling.link == Link::sent) {

@@ -9,8 +9,6 @@
 namespace oomrec::verdict {
 namespace {
 
-constexpr std::uint64_t kWorthALine = std::uint64_t{1} << 20;
-
 void add_counter(Verdict& verdict, const DeathFacts& facts, Killer killer) noexcept {
   const session::Death& death = facts.death;
   const bool in_cgroup = facts.has(session::kDeathCgroupCounted);

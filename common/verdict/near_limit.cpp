@@ -81,7 +81,6 @@ void explain_near_device(Verdict& verdict, std::string_view program,
 
 void add_untouched(Verdict& verdict, std::uint64_t bytes, bool has_soft_limit,
                    Checked checked) noexcept {
-  constexpr std::uint64_t kWorthALine = std::uint64_t{1} << 20;
   if (bytes < kWorthALine) return;
   add_line(verdict, [&](text::Text& text) {
     text.add(checked == Checked::now ? "allocated but never touched: "

@@ -2,12 +2,15 @@
 // folder.
 #pragma once
 
+#include "common/system/units.h"
 #include "common/text/text.h"
 #include "common/verdict/verdict.h"
 
 namespace oomrec::verdict {
 
 struct DeathFacts;
+
+inline constexpr std::uint64_t kWorthALine = kMiB;  // of evidence
 
 // The evidence about the end, from the recording or on its way into it.
 struct End {

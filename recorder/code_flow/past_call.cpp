@@ -16,7 +16,7 @@ using machine_code::Operation;
 
 namespace {
 
-constexpr std::size_t kMostBytes = 96;  // before the call's end: some 20 instructions
+constexpr std::size_t kReadBytes = 96;  // before the call's end: some 20 instructions
 
 // Too large for a signal handler's stack.
 constinit Machine g_machine{};
@@ -128,7 +128,7 @@ std::uint64_t function_called(std::uint64_t pc) noexcept {
 
 Value argument_of_call(std::uint64_t pc, const Machine& after, const FrameBounds& bounds,
                        unsigned number) noexcept {
-  std::uint8_t code[kMostBytes];
+  std::uint8_t code[kReadBytes];
   std::size_t bytes = sizeof code;
   while (!read_code(pc - bytes, code, bytes))
     if ((bytes /= 2) < 16) return {};

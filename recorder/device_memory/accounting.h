@@ -7,6 +7,9 @@
 
 namespace oomrec::recorder {
 
+// What is to become of a block that for_each() has shown.
+using Then = live::DeviceBlocks::Then;
+
 Space space_of(Vendor, DeviceKind) noexcept;
 
 // Where a call that changes a GPU's memory came from.

@@ -9,7 +9,6 @@ namespace oomrec::recorder {
 
 using live::DeviceBlock;
 using session::g_session;
-using Then = live::DeviceBlocks::Then;
 
 namespace {
 

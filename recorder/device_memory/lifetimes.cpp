@@ -23,7 +23,6 @@ void append_mapping_event(EventKind kind, const DeviceCaller& from, Api api,
 // Removes all entries for which is_one(block) is true.
 template <class IsOne>
 void remove_all(InHook hook, Api api, Vendor vendor, IsOne is_one) noexcept {
-  using Then = live::DeviceBlocks::Then;
   ThreadState* const thread = current_thread(hook);
   g_state.device_blocks.for_each(hook, [&](const DeviceBlock& block) noexcept {
     if (block.name.vendor != vendor || !is_one(block)) return Then::leave;

@@ -81,7 +81,6 @@ std::uint32_t device_of_pool(InHook hook, const DeviceName& pool) noexcept {
 std::size_t pools_of(InHook hook, Vendor vendor, std::uint32_t device,
                      std::span<std::uint64_t> handles) noexcept {
   if (phase() == Phase::off || !devices_ready(hook)) return 0;
-  using Then = live::DeviceBlocks::Then;
   std::size_t found = 0;
   g_state.device_blocks.for_each(hook, [&](const DeviceBlock& block) noexcept {
     if (block.name.what == DeviceKey::pool && block.name.vendor == vendor &&

@@ -1,6 +1,7 @@
 #include "recorder/events/block_lookup.h"
 
 #include "common/session/view.h"
+#include "common/system/units.h"
 #include "common/text/frames.h"
 #include "common/text/text.h"
 #include "recorder/state/state.h"
@@ -15,10 +16,8 @@ using text::Text;
 
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
-
 std::uint64_t born(std::uint32_t birth_s) noexcept {
-  return g_session.header().start_realtime_ns + birth_s * kSecond;
+  return g_session.header().start_realtime_ns + birth_s * kSecondNs;
 }
 
 FoundBlock found_for(const View& view, std::uint32_t number, std::uint64_t address,

@@ -13,6 +13,7 @@
 
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
+#include "common/system/units.h"
 #include "common/text/expand.h"
 #include "common/text/text.h"
 #include "recorder/helper/helper.h"
@@ -23,8 +24,6 @@ namespace {
 constexpr std::string_view kKeptVariables[] = {"PATH=", "HOME=", "USER=", "LANG=", "TMPDIR="};
 constexpr std::string_view kStandardPath =
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-long address(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
 
 const char* value_of(const char* variable) noexcept { return std::strchr(variable, '=') + 1; }
 
@@ -86,8 +85,7 @@ bool set_command(std::string_view pattern, int pid, std::string_view bundle,
 }
 
 void run_command(CommandSpace& space, unsigned seconds) noexcept {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
-  const std::uint64_t deadline = system::monotonic_ns() + seconds * kSecond;
+  const std::uint64_t deadline = system::monotonic_ns() + seconds * kSecondNs;
   // CLONE_VFORK suspends us until the exec.
   const long child = clone_onto(space.stack + sizeof space.stack, CLONE_VM | CLONE_VFORK | SIGCHLD,
                                 nullptr, nullptr, become_shell, &space);

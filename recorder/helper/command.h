@@ -8,6 +8,9 @@
 
 namespace oomrec::helper {
 
+// As an argument of a system call.
+inline long address(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
+
 // Reserved at start: there is no memory left when it is needed.
 struct CommandSpace {
   char text[8192];        // the command, % words expanded

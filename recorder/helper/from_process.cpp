@@ -26,8 +26,6 @@ constinit WriterState* g_writer = nullptr;
 
 namespace {
 
-long address(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
-
 // --- Names --------------------------------------------------------------------------------------
 
 bool name_from_memory(InHook hook, std::uint64_t start, std::uint64_t pc, char* name,
@@ -172,7 +170,7 @@ void run(void* argument) noexcept {
 // Claims the writer to complete its last bundle; waits at most `seconds` for a busy helper.
 // nullptr: no such bundle, or still busy.
 WriterState* claim_last_bundle(InHook hook, unsigned seconds) noexcept {
-  WriterState* const writer = claim_writer(hook, system::monotonic_ns() + seconds * kSecond);
+  WriterState* const writer = claim_writer(hook, system::monotonic_ns() + seconds * kSecondNs);
   if (writer == nullptr || writer->last_written) return writer;
   helper::release();
   return nullptr;
@@ -277,12 +275,12 @@ bool prepare(const char* const* environment) noexcept {
 }
 
 bool finish(InHook, unsigned seconds) noexcept {
-  return g_writer == nullptr || helper::finish(system::monotonic_ns() + seconds * kSecond);
+  return g_writer == nullptr || helper::finish(system::monotonic_ns() + seconds * kSecondNs);
 }
 
 bool forget_bundles(InHook hook, unsigned seconds) noexcept {
   if (g_writer == nullptr) return true;
-  WriterState* const writer = claim_writer(hook, system::monotonic_ns() + seconds * kSecond);
+  WriterState* const writer = claim_writer(hook, system::monotonic_ns() + seconds * kSecondNs);
   if (writer == nullptr) return false;
   forget_bundles(*writer);
   helper::release();
@@ -319,7 +317,8 @@ bool complete_last_by_crash(InHook hook, const ReportOptions& report, unsigned s
 std::string_view path_of(InHook hook, std::uint64_t number, std::span<char> buffer,
                          unsigned seconds) noexcept {
   if (buffer.empty()) return {};
-  const WriterState* const writer = claim_writer(hook, system::monotonic_ns() + seconds * kSecond);
+  const WriterState* const writer =
+      claim_writer(hook, system::monotonic_ns() + seconds * kSecondNs);
   if (writer == nullptr) return {};
   text::Text path{buffer.data(), buffer.size()};
   const std::string_view found = bundle_path(*writer, number, path);
@@ -329,7 +328,7 @@ std::string_view path_of(InHook hook, std::uint64_t number, std::span<char> buff
 
 // No fallback if clone fails: in place, the command would become a child of the program.
 bool run_from_process(InHook hook, const char* command, unsigned seconds) noexcept {
-  WriterState* const writer = claim_writer(hook, system::monotonic_ns() + seconds * kSecond);
+  WriterState* const writer = claim_writer(hook, system::monotonic_ns() + seconds * kSecondNs);
   if (writer == nullptr) return false;
   if (!set_command(command, helper::process_id(), writer->last_written ? writer->work.path : "",
                    writer->command)) {
@@ -347,7 +346,7 @@ bundle::Result write_from_process(InHook hook, const bundle::Cause& cause,
                                   const ReportOptions& report, unsigned seconds,
                                   bool* texts_written) noexcept {
   if (g_writer == nullptr || system::is_sandboxed()) return bundle::Result::failed;
-  const std::uint64_t deadline = system::monotonic_ns() + seconds * kSecond;
+  const std::uint64_t deadline = system::monotonic_ns() + seconds * kSecondNs;
   if (claim_writer(hook, deadline) == nullptr) return bundle::Result::timed_out;
   WriterState& writer = *g_writer;
   fill(writer, cause, destination, report);
@@ -405,7 +404,7 @@ const text::ExceptionTexts* keep_texts(const text::ExceptionTexts& texts, bool& 
 
 bool complete_texts_of(InHook hook, std::uint64_t number, const text::ExceptionTexts& texts,
                        unsigned seconds) noexcept {
-  const std::uint64_t deadline = system::monotonic_ns() + seconds * kSecond;
+  const std::uint64_t deadline = system::monotonic_ns() + seconds * kSecondNs;
   WriterState* const writer = claim_writer(hook, deadline);
   if (writer == nullptr) return false;
   TextSpace* const space = text_space();

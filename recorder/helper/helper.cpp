@@ -14,6 +14,7 @@
 #include "common/machine/stack_switch.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
+#include "common/system/units.h"
 
 #ifdef OOMREC_ADDRESS_SANITIZER
 #endif
@@ -21,8 +22,7 @@
 namespace oomrec::helper {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::uint64_t kSlice = kSecond / 100;
+constexpr std::uint64_t kSlice = kSecondNs / 100;
 
 constinit std::atomic<int> g_word{0};
 // The helper's pid, until it is reaped. The helper stores it, too, so a thread that sees the
@@ -40,7 +40,7 @@ bool wait_while(Waits&& waits, std::uint64_t deadline_ns) noexcept {
     const std::uint64_t now = system::monotonic_ns();
     if (now >= deadline_ns) return false;
     const std::uint64_t left = std::min(deadline_ns - now, kSlice);
-    const timespec time{static_cast<time_t>(left / kSecond), static_cast<long>(left % kSecond)};
+    const timespec time{static_cast<time_t>(left / kSecondNs), static_cast<long>(left % kSecondNs)};
     if (system::call(SYS_futex, &g_word, FUTEX_WAIT, word, &time) == -EPERM) return false;
   }
   return true;

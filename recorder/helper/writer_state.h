@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/system/units.h"
 #include "common/text/text.h"
 #include "recorder/helper/command.h"
 #include "recorder/helper/from_process.h"
@@ -16,7 +17,6 @@
 
 namespace oomrec::helper {
 
-inline constexpr std::uint64_t kSecond = 1'000'000'000;
 inline constexpr std::size_t kMostWritten = 32;  // a process writes fewer bundles
 inline constexpr std::size_t kDirectories = 4;   // the latest that the program has named
 inline constexpr std::size_t kResults = 64;

@@ -5,14 +5,13 @@
 #include <algorithm>
 
 #include "common/system/syscalls.h"
+#include "common/system/units.h"
 #include "recorder/session/writer.h"
 #include "recorder/state/state.h"
 
 namespace oomrec::recorder {
 
 namespace {
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 struct Limit {
   std::uint64_t bytes;      // as set; 0: not set

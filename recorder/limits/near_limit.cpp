@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "common/limits/health.h"
 #include "common/system/files.h"
@@ -26,12 +25,10 @@ namespace {
 
 constexpr std::uint32_t kThoroughEvery = 10;  // ticks: once a second
 constexpr std::uint32_t kFindEvery = 50;      // samples: the process may move to another cgroup
-constexpr unsigned kRearmPercent = 5;         // below --warn, before another bundle is due
 constexpr std::uint32_t kRearmSamples = 2;    // in a row: one may fall between two large blocks
 constexpr std::int64_t kChangeBytes = std::int64_t{1} << 20;  // change that triggers a check
 constexpr std::uint64_t kBetweenFreesNs = 10'000'000;         // checks of programs that often free
 constexpr std::uint32_t kEasedFull = 1000;  // PSI, 1/100 %: below, an episode of pressure is over
-constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
 
 struct NearLimit {
   std::atomic<bool> busy{false};

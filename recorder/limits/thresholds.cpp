@@ -1,7 +1,6 @@
 #include "recorder/limits/thresholds.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "common/system/files.h"
 #include "recorder/fault_injection/fault_injection.h"
@@ -17,9 +16,7 @@ using session::g_session;
 namespace {
 
 constexpr std::uint32_t kSlots = 8;
-constexpr unsigned kRearmPercent = 5;
 constexpr std::uint32_t kMostDevices = 63;  // any more are not watched
-constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
 
 struct Threshold {
   std::uint32_t percent;

@@ -7,11 +7,17 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "common/limits/health.h"
 #include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {
+
+// Memory falls this far below a percentage before a crossing is told again.
+inline constexpr unsigned kRearmPercent = 5;
+// Live bytes that are never reached.
+inline constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
 
 // False: `percent` is not in 1 to 100, or all slots are in use. Adding the same twice takes
 // removing it twice.

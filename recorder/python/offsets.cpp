@@ -6,8 +6,6 @@
 namespace oomrec::stack {
 namespace {
 
-constexpr std::uint16_t kNone = PythonOffsets::kAbsent;
-
 constexpr std::uint32_t minor_of(std::uint32_t version_hex) noexcept {
   return (version_hex >> 16) & 0xff;
 }
@@ -63,13 +61,13 @@ bool read_published(std::uint32_t version_hex, const std::byte* runtime, const T
   }
   o = kLayout312;
   o.chain = FrameChain::shim;
-  o.thread_cframe = kNone;
-  o.cframe_current = kNone;
-  o.cframe_previous = kNone;
+  o.thread_cframe = PythonOffsets::kAbsent;
+  o.cframe_current = PythonOffsets::kAbsent;
+  o.cframe_previous = PythonOffsets::kAbsent;
   o.thread_frame = published.offset(at.current_frame);
   o.thread_id = published.offset(at.thread_id);
   o.thread_status = known_positions(minor) == nullptr
-                        ? kNone
+                        ? PythonOffsets::kAbsent
                         : published.offset(at.thread_id + kStatusBehindThreadId);
   o.frame_previous = published.offset(at.previous);
   o.frame_code = published.offset(at.executable);
@@ -90,7 +88,7 @@ bool read_published(std::uint32_t version_hex, const std::byte* runtime, const T
   o.text_wide_data = static_cast<std::uint16_t>(o.text_ascii_data + kWideBehindAscii);
   o.free_threaded = free_threaded;
   if (free_threaded) {
-    o.object_refcount = kNone;  // split in a local and a shared part
+    o.object_refcount = PythonOffsets::kAbsent;  // split in a local and a shared part
     if (minor >= 14) {
       o.frame_tlbc_index = published.offset(at.tlbc_index);
       o.code_tlbc = published.offset(at.tlbc);

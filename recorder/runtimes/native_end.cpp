@@ -148,7 +148,7 @@ namespace {
 
 using session::g_session;
 
-constexpr std::uint32_t kMostFrames = 20;  // of abort, then of the standard library
+constexpr std::uint32_t kMostAbortFrames = 20;  // of abort, then of the standard library
 
 // In both of Rust's manglings.
 constexpr std::string_view kNames[] = {"handle_alloc_error", "rust_oom",
@@ -164,7 +164,7 @@ bool is_alloc_error(std::string_view name) noexcept {
 
 bool ended_for_failure_in_rust(InHook hook, const session::Crash& crash, bool at_once) noexcept {
   const session::View view = g_session.view();
-  for (std::uint32_t i = 0; i < std::min(crash.frame_count, kMostFrames); ++i) {
+  for (std::uint32_t i = 0; i < std::min(crash.frame_count, kMostAbortFrames); ++i) {
     session::Module module{};
     char path[512];
     if (session::kind_of(crash.frames[i]) != session::FrameKind::native ||

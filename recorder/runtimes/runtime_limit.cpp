@@ -18,7 +18,8 @@ using verdict::LimitFunction;
 
 namespace {
 
-constexpr unsigned kMostFrames = 24;  // a runtime gives up a few calls above abort() or exit()
+constexpr unsigned kMostRuntimeFrames =
+    24;  // a runtime gives up a few calls above abort() or exit()
 
 bool is_libjvm(std::string_view path) noexcept { return text::base_name(path) == "libjvm.so"; }
 
@@ -55,7 +56,7 @@ EndStack read_end_stack(InHook hook, bool exported) noexcept {
   unsigned frames = 0;
   view.walk(stack::capture(hook, thread->stacks, thread->root(hook)), [&](std::uint64_t frame) {
     Module module{};
-    if (found.function != nullptr || ++frames > kMostFrames ||
+    if (found.function != nullptr || ++frames > kMostRuntimeFrames ||
         session::kind_of(frame) != session::FrameKind::native ||
         !view.read(TableId::modules, session::module_of(frame), module))
       return;

@@ -111,9 +111,9 @@ static_assert(kNumberBits + kSpanBits + kGenerationBits == 64);
 static_assert(kLargestKnown >> kPageBits < 1u << kSpanBits);
 
 constexpr unsigned kSlotBits = 14;
-constexpr std::uint32_t kWays = 4;  // slots for a page
+constexpr std::uint32_t kSlotsOfPage = 4;  // slots for a page
 
-constinit std::atomic<std::uint64_t> g_slots[(1u << kSlotBits) + kWays]{};
+constinit std::atomic<std::uint64_t> g_slots[(1u << kSlotBits) + kSlotsOfPage]{};
 constinit std::atomic<std::uint64_t> g_generation{1};
 // All known stacks lie between these.
 constinit std::atomic<std::uint64_t> g_lowest{~std::uint64_t{0}}, g_highest{0};
@@ -143,7 +143,7 @@ std::uint64_t known_stack_end(InHook, std::uint64_t sp) noexcept {
   const std::uint64_t page = sp >> kPageBits;
   const std::uint64_t wanted = word_of(page, 0, known_stacks_generation());
   const std::atomic<std::uint64_t>* const slots = slots_of(page);
-  for (std::uint32_t way = 0; way < kWays; ++way) {
+  for (std::uint32_t way = 0; way < kSlotsOfPage; ++way) {
     const std::uint64_t word = slots[way].load(std::memory_order_relaxed);
     if ((word & ~kSpanMask) == wanted)
       return (page + ((word & kSpanMask) >> kNumberBits)) << kPageBits;
@@ -159,7 +159,7 @@ void add_known_stack(InHook, std::uint64_t sp, std::uint64_t end,
   raise_to(g_highest, end);
   std::atomic<std::uint64_t>* const slots = slots_of(page);
   std::uint32_t way = 0;
-  while (way < kWays - 1 &&
+  while (way < kSlotsOfPage - 1 &&
          slots[way].load(std::memory_order_relaxed) >> (kNumberBits + kSpanBits) == generation)
     ++way;
   slots[way].store(word, std::memory_order_release);

@@ -8,6 +8,7 @@
 
 #include "common/machine/page.h"
 #include "common/system/hook_scope.h"
+#include "common/system/mapping_lines.h"
 #include "common/system/memory.h"
 #include "common/system/pagemap.h"
 #include "common/system/syscalls.h"
@@ -19,7 +20,6 @@ namespace {
 
 constexpr std::uint64_t kSmallest = 64 * 1024;
 constexpr std::uint64_t kMostGuard = 64 * 1024;
-constexpr std::uint64_t kArenaBytes = std::uint64_t{64} << 20;  // HEAP_MAX_SIZE
 
 // What pthread_create takes for a stack: at least so much lies behind the guard page.
 std::uint64_t stack_bytes() noexcept {
@@ -72,7 +72,8 @@ MappingsBefore::MappingsBefore(std::uint64_t block_bytes) noexcept
     Piece piece{range.start, range.end};
     const bool is_own = own_stack >= piece.start && own_stack < piece.end;
     if (adjoins && last_is_file) piece.start = std::min(end_of_module_at(piece.start), piece.end);
-    const bool is_arena = piece.start % kArenaBytes == 0 && piece.bytes() <= kArenaBytes;
+    const bool is_arena =
+        piece.start % system::kArenaBytes == 0 && piece.bytes() <= system::kArenaBytes;
     const bool is_guarded = adjoins && !last_is_file && !last.readable && !last.writable &&
                             last.end - last.start <= kMostGuard;
     if (is_guarded)

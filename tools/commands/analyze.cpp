@@ -13,7 +13,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kAnalyzeExamples =
     "  oomrec analyze events.json                     from oomrec track or GPU Memory Profiler\n"
     "  oomrec analyze memory.csv --visualize          with pictures in ./plots\n"
     "  oomrec analyze oom_dumps/oom_cpu_20260303_152030_001\n"
@@ -28,7 +28,7 @@ int analyze_command(const Words& words) {
       "memory that no allocator reserved, and what to try. Reads telemetry (versions 2 and 1) and "
       "rows of `oomrec monitor` as JSON, JSON lines or CSV, rows of function calls, bundles and "
       "recordings.",
-      kExamples};
+      kAnalyzeExamples};
   std::string named;
   findings::AnalyzeParts parts{false, false};
   bool visualize = false;

@@ -27,7 +27,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kAttachExamples =
     "  oomrec attach 4711                    record until it ends; then `oomrec top 4711`\n"
     "  oomrec attach --mode exact 4711       every event, not a sample\n"
     "  oomrec attach --duration 60s 4711     record for a minute, and write a bundle\n"
@@ -155,7 +155,7 @@ int attach_command(const Words& words) {
       "Records a process that is already running: loads the recorder into it, and observes what it "
       "allocates from then on. What it held before is one holder, [before attaching]. One thread "
       "pauses for some milliseconds; the others go on.",
-      kExamples};
+      kAttachExamples};
   std::string word;
   std::string mode;
   std::string limit;

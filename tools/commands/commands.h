@@ -113,6 +113,9 @@ inline constexpr Command kUnlistedCommands[] = {
     {Group::other, "__complete", complete_command, "complete a command line"},
 };
 
+// Internal: the command starts itself, to fail or die in a process of its own.
+inline constexpr const char* kChildFlag = "--child";
+
 constexpr int code(Exit exit) { return static_cast<int>(exit); }
 
 // Values of options that several commands have.

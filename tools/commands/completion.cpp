@@ -11,7 +11,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kCompletionExamples =
     "  source <(oomrec completion bash)\n"
     "  oomrec completion zsh > ~/.zfunc/_oomrec         a directory of $fpath\n"
     "  oomrec completion fish > ~/.config/fish/completions/oomrec.fish\n";
@@ -98,7 +98,7 @@ int completion_command(const Words& words) {
   Arguments arguments{"completion", "SHELL",
                       "Prints a script that completes commands, options, values, bundles and "
                       "processes. Packages of oomrec install it where the shells look.",
-                      kExamples};
+                      kCompletionExamples};
   std::vector<std::string> names;
   for (const Shell& shell : kShells) names.emplace_back(shell.name);
   std::string name;

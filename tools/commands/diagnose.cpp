@@ -13,7 +13,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kDiagnoseExamples =
     "  oomrec diagnose                             the machine's first GPU, else its memory\n"
     "  oomrec diagnose --duration 30 train.py      a recorded process\n"
     "  oomrec diagnose --output evidence --device cpu || mail-someone\n"
@@ -62,7 +62,7 @@ int diagnose_command(const Words& words) {
       "Samples the memory of the machine or a process for a few seconds, reports whether it is at "
       "risk, and writes a directory of evidence: environment.json, telemetry_timeline.json, "
       "diagnostic_summary.json, manifest.json.",
-      kExamples};
+      kDiagnoseExamples};
   DiagnoseOptions options;
   arguments.positional("PID|PROGRAM", options.process, "a process (default: the machine)");
   arguments.option("--output", "DIR", options.output,

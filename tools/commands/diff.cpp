@@ -11,7 +11,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kDiffExamples =
     "  oomrec diff before/ after/               two bundles of one program, or of two builds of "
     "it\n"
     "  oomrec diff before/ 4711                 a bundle and a running process\n"
@@ -30,7 +30,7 @@ int diff_command(const Words& words) {
       "Shows what grew from one recording to another, by space, function and stack, most growth "
       "first. Each may be a bundle, a recording or a running process. Stacks match by line; if "
       "builds or sources differ, by function and file name.",
-      kExamples};
+      kDiffExamples};
   bundles::ReadOptions options;
   std::string other;
   findings::DiffStyle style;

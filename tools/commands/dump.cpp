@@ -13,7 +13,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kDumpExamples =
     "  oomrec dump 4711\n"
     "  oomrec dump --reason \"before the second epoch\" 4711\n"
     "  oomrec dump --to /tmp/dumps server\n";
@@ -30,7 +30,7 @@ int dump_command(const Words& words) {
   Arguments arguments{"dump", "[OPTIONS] PID|PROGRAM",
                       "Writes a bundle of a running, recorded process. It reads the recording from "
                       "outside, without a signal to the process or a pause of it.",
-                      kExamples};
+                      kDumpExamples};
   std::string word;
   std::string reason;
   std::string directory;

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kEndedExamples =
     "  oomrec ended 4711 --by Ray --text \"used 3.1 GiB of 3.0 GiB\"; kill 4711\n"
     "  oomrec ended 4711 --by \"the autoscaler\" --reason other --text \"the node is drained\"\n"
     "  oomrec ended --session-dir /dev/shm/job.17 --by Slurm --text \"exceeded memory limit\"\n";
@@ -118,7 +118,7 @@ int ended_command(const Words& words) {
                       "SIGTERM or SIGKILL, or on an exit within "
                       "two minutes, is then user_space_oom_kill (proven), or killed_externally if "
                       "the reason is another one.",
-                      kExamples};
+                      kEndedExamples};
   std::string word;
   recording::Information information;
   std::string reason = "memory";

@@ -28,7 +28,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kExportExamples =
     "  oomrec export --format folded | flamegraph.pl --countname bytes > memory.svg\n"
     "  oomrec export --format speedscope -o memory.speedscope.json\n"
     "  oomrec export --format pprof -o memory.pb.gz && go tool pprof -top memory.pb.gz\n"
@@ -186,7 +186,7 @@ int export_command(const Words& words) {
       "Writes a recording in another tool's format: flamegraph.pl (folded), speedscope, pprof, "
       "Perfetto, PyTorch's memory_viz, GPU Memory Profiler (telemetry); or as JSON or CSV; or "
       "bundles as rows of a table of deaths (row).",
-      kExamples};
+      kExportExamples};
   ExportOptions options;
   arguments.positionals(
       "BUNDLE", options.named,

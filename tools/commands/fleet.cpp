@@ -15,7 +15,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kFleetExamples =
     "  oomrec fleet top oom_dumps                         bundles of this machine\n"
     "  oomrec fleet top s3://oom/prod --since 7d          rows of many, in a bucket\n"
     "  oomrec fleet show 1 s3://oom/prod                  the first cause of top\n"
@@ -44,7 +44,7 @@ int fleet_command(const Words& words) {
                       "`oomrec watch --ship` sends, from a directory or a bucket (s3://). Needs "
                       "Python 3.10 and: pip install 'oomrec[fleet]'. `oomrec fleet ACTION --help` "
                       "lists an action's options.",
-                      kExamples};
+                      kFleetExamples};
   Words rest;
   const Words actions = {"top",    "new",  "regressed", "show",    "sizes",
                          "report", "gate", "push",      "compact", "reextract"};

@@ -8,7 +8,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kFragmentationExamples =
     "  oomrec fragmentation                     the newest bundle\n"
     "  oomrec fragmentation 4711                a running process\n"
     "  oomrec fragmentation --json | jq .heap.areas.free_share\n";
@@ -21,7 +21,7 @@ int fragmentation_command(const Words& words) {
       "Shows what allocators hold and the program does not use: the heap's live bytes against what "
       "glibc took from the system, free memory between live blocks (exact recordings), mappings, "
       "GPU pools and PyTorch's cache; and what helps, with the reason.",
-      kExamples};
+      kFragmentationExamples};
   bundles::ReadOptions options;
   options.add_to(arguments);
   if (!arguments.parse(words)) return code(Exit::shown);

@@ -15,7 +15,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kInfoExamples =
     "  oomrec info                      system, devices, Python, limits, hooks, directories\n"
     "  oomrec info --detailed --device 0\n"
     "  oomrec info -- python train.py   would it be recorded? (stopped before its main)\n"
@@ -43,7 +43,7 @@ int info_command(const Words& words) {
                       "devices, Python, what the recorder can hook, limits and directories. Of a "
                       "process: says whether it is recorded and, after `oomrec attach`, which "
                       "modules' calls are not observed.",
-                      kExamples};
+                      kInfoExamples};
   bool json = false;
   bool detailed = false;
   std::string device;

@@ -9,7 +9,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kLeaksExamples =
     "  oomrec leaks                             the newest bundle\n"
     "  oomrec leaks 4711                        a running process\n"
     "  oomrec leaks --fail-above 10M BUNDLE     for CI: exit 1 when more has leaked\n"
@@ -23,7 +23,7 @@ int leaks_command(const Words& words) {
                       "rate, the fit (R²), the share of survivors, the age of the oldest block, "
                       "and what to try. A warm-up, a cache that levels off and a sawtooth do not "
                       "count. It needs eight checkpoints, about a second of allocations.",
-                      kExamples};
+                      kLeaksExamples};
   bundles::ReadOptions options;
   unsigned top = 10;
   bool full = false;

@@ -10,7 +10,7 @@ namespace oomrec::tools::commands {
 
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kLibExamples =
     "  LD_PRELOAD=$(oomrec lib) OOMREC_LIMIT=8G python train.py   as `oomrec run`, without a "
     "launcher\n"
     "\n"
@@ -22,7 +22,7 @@ int lib_command(const Words& words) {
   Arguments arguments{"lib", "",
                       "Prints the path of liboomrec.so, for LD_PRELOAD, when `oomrec run` does not "
                       "start the program.",
-                      kExamples};
+                      kLibExamples};
   if (!arguments.parse(words)) return code(Exit::shown);
   const std::string library = processes::find_library();
   if (!processes::is_preloadable(library)) {

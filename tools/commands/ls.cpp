@@ -14,7 +14,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kLsExamples =
     "  oomrec ls                     bundles in ./oom_dumps or OOMREC_DUMP_DIR, the newest first\n"
     "  oomrec ls /var/oom            bundles in /var/oom\n"
     "  oomrec ls --all               recordings of running and dead processes too\n"
@@ -44,7 +44,7 @@ int ls_command(const Words& words) {
   Arguments arguments{"ls", "[OPTIONS] [DIR]",
                       "Lists the bundles in a dump directory, after turning recordings of dead "
                       "processes that belong there into bundles.",
-                      kExamples};
+                      kLsExamples};
   std::string named;
   bool json = false;
   bool all = false;

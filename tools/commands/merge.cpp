@@ -12,7 +12,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kMergeExamples =
     "  oomrec merge oom_dumps -o job                    all ranks whose bundles are there\n"
     "  oomrec merge node0/oom_dumps node1/oom_dumps -o job\n"
     "  oomrec merge --align 'mark=step 0' node*/oom_dumps -o job    if clocks disagree\n"
@@ -46,7 +46,7 @@ int merge_command(const Words& words) {
                       "DIR is a bundle, a recording, a merged bundle, or a directory of them. "
                       "Every reading command (show, report, tree, …) reads the result, with the "
                       "rank as the outermost frame; --rank N reads one rank.",
-                      kExamples};
+                      kMergeExamples};
   std::vector<std::string> named;
   std::string to, align;
   bool json = false;

@@ -15,7 +15,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kMonitorExamples =
     "  oomrec monitor                                 the machine's first GPU, else its memory\n"
     "  oomrec monitor --device cpu --duration 60 --output memory.csv\n"
     "  oomrec monitor --format json 4711 | jq '.[-1].memory_used_mb'\n"
@@ -37,7 +37,7 @@ int monitor_command(const Words& words) {
       "Samples memory from outside: of the machine (its first GPU, or the host if it has none), or "
       "of a process, by pid or, if it is recorded, by program. A process's rows are its resident "
       "memory; on a GPU, what all processes use there.",
-      kExamples};
+      kMonitorExamples};
   std::string process;
   std::string device;
   std::string output;

@@ -18,7 +18,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kRecoverExamples =
     "  oomrec recover                        your recordings of dead processes\n"
     "  OOMREC_SESSION_DIR=/data/oom oomrec recover\n"
     "  oomrec recover --quiet                in an epilog, which must not fail\n"
@@ -69,7 +69,7 @@ int recover_command(const Words& words) {
                       "memory, were killed for it, or were killed otherwise and held 16 MiB or "
                       "more. Removes the others, but leaves those of 16 MiB or more whose end "
                       "nobody saw for a day. Bundles go to each program's own dump directory.",
-                      kExamples};
+                      kRecoverExamples};
   bool json = false;
   arguments.flag("--json", json,
                  "print {\"schema_version\", \"bundles\": [PATH…], \"removed\": N, \"left\": N, "

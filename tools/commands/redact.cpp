@@ -13,7 +13,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kRedactExamples =
     "  oomrec redact                                    the newest bundle, into NAME-redacted\n"
     "  oomrec redact oom_dumps/oom_cpu_20261121_101530_001 -o for-the-bug-report\n"
     "  oomrec show for-the-bug-report\n";
@@ -35,7 +35,7 @@ int redact_command(const Words& words) {
                       "directory, environment, source lines and the user's own texts, with paths "
                       "shortened. Names of functions, libraries and threads stay. Its "
                       "redacted.json lists what was left out. Every command reads it.",
-                      kExamples};
+                      kRedactExamples};
   bundles::ReadOptions options;
   std::string directory;
   options.add_to(arguments);

@@ -9,7 +9,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kShowExamples =
     "  oomrec show                                      the newest bundle\n"
     "  oomrec show oom_dumps/oom_cpu_20261121_101530_001\n"
     "  oomrec show oom_dumps                            the ranks of a job, if their bundles are "
@@ -25,7 +25,7 @@ int show_command(const Words& words) {
       "show", "[OPTIONS] [BUNDLE]",
       "Shows why a bundle was written: the verdict, the refused request, the limit, what holds the "
       "memory by native and Python call stack, and what happened next.",
-      kExamples};
+      kShowExamples};
   bundles::ReadOptions options;
   views::ShowStyle style;
   options.add_to(arguments);

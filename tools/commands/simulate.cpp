@@ -15,12 +15,10 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kSimulateExamples =
     "  oomrec simulate --list\n"
     "  oomrec simulate soft_limit\n"
     "  oomrec simulate --dump-dir /tmp/dumps fork_failed\n";
-
-constexpr const char* kChild = "--child";  // internal
 
 std::vector<std::string> kind_names() {
   std::vector<std::string> names;
@@ -44,14 +42,14 @@ Json kinds_json() {
 }  // namespace
 
 int simulate_command(const Words& words) {
-  if (words.size() == 2 && words[0] == kChild) {
+  if (words.size() == 2 && words[0] == kChildFlag) {
     processes::simulated_kind(words[1]).act();
     return EXIT_FAILURE;  // like a program that cannot continue
   }
   Arguments arguments{"simulate", "[OPTIONS] KIND",
                       "Reproduces a verdict in a small process, and prints where its bundle is. "
                       "The bundle's reason marks it as simulated.",
-                      kExamples};
+                      kSimulateExamples};
   std::string word;
   std::string dump_dir;
   bool list = false;
@@ -69,8 +67,8 @@ int simulate_command(const Words& words) {
     return code(Exit::shown);
   }
 
-  const std::string bundle =
-      processes::simulate(processes::simulated_kind(word), {"simulate", kChild, word}, dump_dir);
+  const std::string bundle = processes::simulate(processes::simulated_kind(word),
+                                                 {"simulate", kChildFlag, word}, dump_dir);
   if (json)
     print_json({{"schema_version", 1}, {"kind", word}, {"bundle", bundle}});
   else

@@ -9,7 +9,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kStatsExamples =
     "  oomrec stats\n"
     "  oomrec stats --top 20 oom_dumps/oom_cpu_20261121_101530_001\n"
     "  oomrec stats --json | jq .size_histogram\n";
@@ -21,7 +21,7 @@ int stats_command(const Words& words) {
       "stats", "[OPTIONS] [BUNDLE]",
       "Totals, peak, sizes, allocator functions, and the functions that allocated most: "
       "by the innermost Python line of the program's own, else the innermost function.",
-      kExamples};
+      kStatsExamples};
   bundles::ReadOptions options;
   std::string frames;
   unsigned top = 5;

@@ -12,7 +12,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kStressExamples =
     "  oomrec stress --limit 256M --max 1G --step 16M\n"
     "  oomrec stress --limit 256M --max 128M --step 16M --hold 60   within the limit, to inspect\n"
     "  ulimit -v 1000000; oomrec stress --max 2G --space map\n"
@@ -21,8 +21,6 @@ constexpr const char* kExamples =
     "Exit code: 0 it reached --max, 3 an allocation failed before, 2 bad input or no limit, 128+N "
     "signal\nN killed it. A limit is --limit, RLIMIT_AS, RLIMIT_DATA or the memory limit of a "
     "cgroup; a\ndevice has its own size.\n";
-
-constexpr const char* kChild = "--child";  // internal
 
 std::uint64_t size_of(const char* flag, const std::string& text) {
   std::uint64_t bytes = 0;
@@ -43,7 +41,7 @@ struct StressOptions {
         "stress", "--max SIZE [OPTIONS]",
         "Allocates in steps up to a size, under a limit, with the recorder, and prints "
         "what it holds.",
-        kExamples};
+        kStressExamples};
     arguments.option("--max", "SIZE", max, "how much in total");
     arguments.option("--step", "SIZE", step, "how much at a time [16M]");
     arguments.choice("--space", "NAME", space, {"heap", "map", "cuda", "hip"},
@@ -72,8 +70,8 @@ struct StressOptions {
   }
 
   Words child_words() const {
-    Words words = {"stress", kChild,    "--max", max,      "--step",
-                   step,     "--space", space,   "--hold", fmt::format("{}", hold_s)};
+    Words words = {"stress", kChildFlag, "--max", max,      "--step",
+                   step,     "--space",  space,   "--hold", fmt::format("{}", hold_s)};
     if (is_on_device()) words.insert(words.end(), {"--device", std::to_string(device)});
     if (no_touch) words.emplace_back("--no-touch");
     return words;
@@ -83,7 +81,7 @@ struct StressOptions {
 }  // namespace
 
 int stress_command(const Words& words) {
-  const bool is_child = !words.empty() && words[0] == kChild;
+  const bool is_child = !words.empty() && words[0] == kChildFlag;
   StressOptions options;
   if (!options.parse(is_child ? Words(words.begin() + 1, words.end()) : words))
     return code(Exit::shown);

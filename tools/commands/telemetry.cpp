@@ -13,7 +13,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTelemetryExamples =
     "  oomrec __telemetry events.json\n"
     "  echo '[{\"timestamp\": 1, \"memory_allocated\": 2}]' | oomrec __telemetry -\n";
 
@@ -34,7 +34,7 @@ int telemetry_command(const Words& words) {
                       "Reads a telemetry file for the Python package. Prints a line of JSON with "
                       "its `notes`, then each event as one of version 2, in the order of the file; "
                       "or only a line with a `problem` and its `reason`, in one word.",
-                      kExamples};
+                      kTelemetryExamples};
   std::string file, events_key;
   bool no_version_1 = false;
   unsigned most_events = 0;

@@ -19,7 +19,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTimelineExamples =
     "  oomrec timeline                   the newest bundle\n"
     "  oomrec timeline 4711              a running process, so far\n"
     "  oomrec timeline --rank 3 job      one rank of a job\n"
@@ -52,7 +52,7 @@ int timeline_command(const Words& words) {
   Arguments arguments{"timeline", "[OPTIONS] [BUNDLE]",
                       "Draws memory over time: live bytes, RSS and the limits of the process, what "
                       "it held on each GPU, and when memory was refused.",
-                      kExamples};
+                      kTimelineExamples};
   bundles::ReadOptions options;
   bool ascii = false;
   unsigned rows = kRows;

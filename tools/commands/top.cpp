@@ -22,7 +22,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTopExamples =
     "  oomrec top                        your newest recorded process\n"
     "  oomrec top 4711                   a process by its pid, or by its program: train.py\n"
     "  oomrec top oom_dumps              a job's ranks, or a bundle, at its end; r chooses a "
@@ -113,7 +113,7 @@ int top_command(const Words& words) {
                       "Shows the memory of a running process: what it holds now and over time, and "
                       "the stacks, functions and files that hold it. It reads the recording from "
                       "outside, without disturbing the process. `?` shows the keys.",
-                      kExamples};
+                      kTopExamples};
   TopOptions options;
   options.add_to(arguments);
   if (!arguments.parse(words)) return code(Exit::shown);

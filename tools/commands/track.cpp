@@ -13,7 +13,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTrackExamples =
     "  oomrec track train.py --output events.json     a recorded process by its program\n"
     "  oomrec track 4711 --duration 60 --output events.csv --format csv\n"
     "  oomrec track --oom-flight-recorder --warning-threshold 70 --critical-threshold 90\n"
@@ -117,7 +117,7 @@ int track_command(const Words& words) {
       "Samples the memory of a process from outside: writes TelemetryEvent v2 events to a file, "
       "alerts when it nears a limit, grows by 100 MiB at once or reserves much that it does not "
       "use, and writes bundles on request. It sends the process no signal.",
-      kExamples};
+      kTrackExamples};
   TrackOptions options;
   options.add_to(arguments);
   if (!arguments.parse(words)) return code(Exit::shown);

@@ -10,7 +10,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTreeExamples =
     "  oomrec tree                              from the allocating functions out to their "
     "callers\n"
     "  oomrec tree --top-down --max-depth 8     from main inwards\n"
@@ -40,7 +40,7 @@ int tree_command(const Words& words) {
       "tree", "[OPTIONS] [BUNDLE]",
       "Shows an inverted call tree: the functions that allocated what is held, and below each its "
       "callers, with their shares. Of a program that runs Python, the functions are its lines.",
-      kExamples};
+      kTreeExamples};
   bundles::ReadOptions options;
   views::TreeStyle style;
   bool interactive = false;

@@ -19,7 +19,7 @@
 namespace oomrec::tools::commands {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kWatchExamples =
     "  oomrec watch                        every recorded process of yours, until SIGTERM\n"
     "  oomrec watch /var/lib/oomrec        recordings in this directory (OOMREC_SESSION_DIR)\n"
     "  oomrec watch --once                 what is dead now, then exit\n"
@@ -59,7 +59,7 @@ int watch_command(const Words& words) {
       "Watches recorded processes from outside: a bundle within a second of each death, and one of "
       "the largest when the machine waits for memory. Bundles go to each program's own dump "
       "directory. Serves figures for Prometheus, alerts, and ships bundles to a store.",
-      kExamples};
+      kWatchExamples};
   std::string directory;
   bool once = false;
   arguments.positional("DIR", directory, "a directory of recordings (those that oomrec chooses)");

@@ -1,4 +1,5 @@
 #include "tools/deaths/kernel_log.h"
+#include "common/system/units.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,8 +16,8 @@ namespace oomrec::tools::deaths {
 namespace {
 
 constexpr const char* kKernelLog = "/dev/kmsg";
-constexpr std::array<const char*, 3> kFiles = {"/var/log/kern.log", "/var/log/messages",
-                                               "/var/log/syslog"};
+constexpr std::array<const char*, 3> kKernelLogFiles = {"/var/log/kern.log", "/var/log/messages",
+                                                        "/var/log/syslog"};
 
 }  // namespace
 
@@ -47,7 +48,7 @@ std::optional<std::string> named_kernel_log(const KernelLogFile& file) {
 }
 
 KernelLog read_kernel_log(const LogClock& clock, Boot boot, const KernelLogFile& file) {
-  std::vector<const char*> paths{kFiles.begin(), kFiles.end()};
+  std::vector<const char*> paths{kKernelLogFiles.begin(), kKernelLogFiles.end()};
   if (boot == Boot::current) paths.insert(paths.begin(), kKernelLog);
   const std::optional<std::string> named = named_kernel_log(file);
   if (named) paths = {named->c_str()};
@@ -73,8 +74,7 @@ system::File copy_of_kernel_log(const KernelLogFile& file) {
 
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::size_t kMostBytes = std::size_t{4} << 20;  // read from the end of a file
+constexpr std::size_t kNewestBytes = std::size_t{4} << 20;  // read from the end of a file
 
 class File {
  public:
@@ -121,7 +121,7 @@ std::string text_of(const File& file) {
   std::string text;
   std::string part(kRecordBytes, '\0');
   const bool device = file.is_device();
-  if (!device) file.skip_to_last(kMostBytes);
+  if (!device) file.skip_to_last(kNewestBytes);
   while (const std::size_t got = file.read_some(part.data(), part.size())) {
     const std::string_view bytes{part.data(), got};
     text += device ? bytes.substr(0, bytes.find('\n')) : bytes;
@@ -152,8 +152,9 @@ std::string log_file_text(const char* path) { return text_of(File{path}); }
 std::string log_file_text(const char* path, std::uint64_t from_realtime_ns) {
   const File file{path};
   const struct stat status = file.status();
-  const bool is_old = S_ISREG(status.st_mode) &&
-                      static_cast<std::uint64_t>(status.st_mtime + 1) * kSecond < from_realtime_ns;
+  const bool is_old =
+      S_ISREG(status.st_mode) &&
+      static_cast<std::uint64_t>(status.st_mtime + 1) * kSecondNs < from_realtime_ns;
   return is_old ? std::string{} : text_of(file);
 }
 
@@ -161,7 +162,7 @@ std::string daemon_journal_text(std::uint64_t from_realtime_ns) {
   return journal_text(
       "--lines=1000 --identifier=earlyoom --identifier=systemd-oomd --identifier=systemd"
       " --identifier=kubelet --identifier=k3s --identifier=nohang --since=@" +
-      std::to_string(from_realtime_ns / kSecond));
+      std::to_string(from_realtime_ns / kSecondNs));
 }
 
 std::string kernel_journal_text() { return journal_text("--lines=5000 _TRANSPORT=kernel"); }

@@ -6,13 +6,13 @@
 
 #include "common/system/files.h"
 #include "common/system/text.h"
+#include "common/system/units.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::deaths {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::uint64_t kDay = 24 * 3600 * kSecond;
+constexpr std::uint64_t kDay = 24 * 3600 * kSecondNs;
 
 bool take(std::string_view& text, std::uint64_t& value) {
   const auto number = take_number<std::uint64_t>(text);
@@ -76,7 +76,7 @@ std::optional<std::uint64_t> take_seconds_since_boot(std::string_view& line) {
     return std::nullopt;
   take(rest, ' ');  // none before a caller: "[184233.517263][ T2211] text"
   line = rest;
-  return seconds * kSecond + fraction * 1000;
+  return seconds * kSecondNs + fraction * 1000;
 }
 
 // "[  T42] ": CONFIG_PRINTK_CALLER writes the thread or the CPU behind the time.
@@ -115,12 +115,12 @@ std::optional<std::uint64_t> realtime_of(std::tm time, Zone zone) {
   time.tm_isdst = -1;
   const std::time_t seconds = zone == Zone::local ? std::mktime(&time) : timegm(&time);
   if (seconds < 0) return std::nullopt;
-  return static_cast<std::uint64_t>(seconds) * kSecond;
+  return static_cast<std::uint64_t>(seconds) * kSecondNs;
 }
 
 // A time without a year: the latest that is not in the future.
 std::optional<std::uint64_t> in_latest_year(std::tm time, const LogClock& clock) {
-  const auto now = static_cast<std::time_t>(clock.now_realtime_ns / kSecond);
+  const auto now = static_cast<std::time_t>(clock.now_realtime_ns / kSecondNs);
   std::tm today{};
   if (localtime_r(&now, &today) == nullptr) return std::nullopt;
   time.tm_year = today.tm_year;
@@ -135,7 +135,7 @@ std::optional<std::uint64_t> in_latest_year(std::tm time, const LogClock& clock)
 // The latest day of this number, in this year if that is not 0, that is not in the future: for
 // dates with the month's name in another language.
 std::optional<std::uint64_t> latest_such_day(std::tm time, int year, const LogClock& clock) {
-  const auto now = static_cast<std::time_t>(clock.now_realtime_ns / kSecond);
+  const auto now = static_cast<std::time_t>(clock.now_realtime_ns / kSecondNs);
   std::tm today{};
   if (localtime_r(&now, &today) == nullptr) return std::nullopt;
   for (int months_ago = 0; months_ago < 12; ++months_ago) {
@@ -145,7 +145,7 @@ std::optional<std::uint64_t> latest_such_day(std::tm time, int year, const LogCl
     const std::tm asked = then;
     const auto realtime = realtime_of(then, Zone::local);
     if (!realtime || *realtime > clock.now_realtime_ns + kDay) continue;
-    const auto seconds = static_cast<std::time_t>(*realtime / kSecond);
+    const auto seconds = static_cast<std::time_t>(*realtime / kSecondNs);
     std::tm found{};
     if (localtime_r(&seconds, &found) == nullptr || found.tm_mday != asked.tm_mday) continue;
     if (year == 0 || found.tm_year + 1900 == year) return realtime;
@@ -234,7 +234,7 @@ std::optional<std::uint64_t> take_iso_time(std::string_view& line) {
   if (zone.size() < 5) return local;  // "Z"
   const std::uint64_t minutes =
       system::number_in(zone.substr(1, 2)) * 60 + system::number_in(zone.substr(zone.size() - 2));
-  const std::uint64_t ahead = minutes * 60 * kSecond;
+  const std::uint64_t ahead = minutes * 60 * kSecondNs;
   return zone.front() == '-' ? *local + ahead : *local - ahead;
 }
 
@@ -307,7 +307,7 @@ LogClock LogClock::now() {
 
 std::uint64_t LogClock::error_ns() const {
   constexpr std::uint64_t kDrift = 10'000;  // at most one part in 10,000
-  return 2 * kSecond + (now_realtime_ns - boot_realtime_ns) / kDrift;
+  return 2 * kSecondNs + (now_realtime_ns - boot_realtime_ns) / kDrift;
 }
 
 std::optional<LogRecord> human_record(std::string_view line, const LogClock& clock,
@@ -321,7 +321,7 @@ std::optional<LogRecord> human_record(std::string_view line, const LogClock& clo
   std::uint64_t seconds = 0, fraction = 0;
   if (take(inside, '+') && take(inside, seconds) && take(inside, '.') && take(inside, fraction)) {
     if (realtime_ns == 0) return std::nullopt;
-    realtime_ns += seconds * kSecond + fraction * 1000;
+    realtime_ns += seconds * kSecondNs + fraction * 1000;
   } else if (const char* const rest = strptime(text.c_str(), "%b%d %H:%M", &time);
              rest != nullptr && *rest == '\0') {
     const auto minute = in_latest_year(time, clock);

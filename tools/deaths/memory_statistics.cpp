@@ -4,12 +4,11 @@
 #include <optional>
 
 #include "common/system/text.h"
+#include "common/system/units.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::deaths {
 namespace {
-
-constexpr std::uint64_t kKiB = 1024;
 
 struct Statistic {
   std::string_view name;

@@ -6,12 +6,11 @@
 
 #include "common/machine/page.h"
 #include "common/system/text.h"
+#include "common/system/units.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::deaths {
 namespace {
-
-constexpr std::uint64_t kKiB = 1024;
 
 // "65536kB" behind `word`.
 std::optional<std::uint64_t> kib_after(std::string_view text, std::string_view word) {

@@ -12,8 +12,8 @@ namespace {
 
 using session::UserKiller;
 
-constexpr std::array<const char*, 4> kFiles = {"/dev/kmsg", "/var/log/syslog", "/var/log/messages",
-                                               "/var/log/daemon.log"};
+constexpr std::array<const char*, 4> kSystemLogFiles = {"/dev/kmsg", "/var/log/syslog",
+                                                        "/var/log/messages", "/var/log/daemon.log"};
 
 // Moves `text` behind the first `mark`. False: it has none.
 bool skip_past(std::string_view& text, std::string_view mark) {
@@ -164,7 +164,7 @@ std::vector<LogRecord> read_daemon_log(const LogClock& clock, std::uint64_t from
   if (const std::optional<std::string> named = named_kernel_log(file))
     return parse_log(log_file_text(named->c_str(), from_realtime_ns), clock);
   std::vector<LogRecord> records;
-  for (const char* const path : kFiles)
+  for (const char* const path : kSystemLogFiles)
     append(records, parse_log(log_file_text(path, from_realtime_ns), clock));
   append(records, parse_log(daemon_journal_text(from_realtime_ns), clock));
   return records;

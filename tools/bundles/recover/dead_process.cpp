@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "common/system/units.h"
 #include "common/verdict/verdict.h"
 #include "tools/bundles/store/parent_signal.h"
 #include "tools/bundles/store/process_tree.h"
@@ -44,7 +45,6 @@ bool was_ended_by_another(const DeadProcess& process) {
 
 // Whether it was at its peak, and had grown by 16 MiB within its last ten seconds.
 bool was_growing(const recording::Recording& recording) {
-  constexpr std::uint64_t kSecondNs = 1'000'000'000;
   const session::View& view = recording.view();
   const std::uint64_t end_ns = recording.end_ns(), held = recording.held_bytes();
   if (held < recording.peak_bytes() / 100 * 95) return false;

@@ -6,13 +6,12 @@
 #include <array>
 #include <charconv>
 
+#include "common/system/units.h"
 #include "tools/base/text.h"
 #include "tools/findings/advice/limit_rules.h"
 
 namespace oomrec::tools::findings {
 namespace {
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 struct Runtime {
   std::string_view program;   // how its name begins

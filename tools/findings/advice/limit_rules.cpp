@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "common/system/units.h"
 #include "common/verdict/kinds.h"
 #include "tools/base/text.h"
 #include "tools/findings/advice/heap_limit.h"
@@ -19,7 +20,6 @@ namespace oomrec::tools::findings {
 namespace {
 
 constexpr std::uint64_t kKiB = std::uint64_t{1} << 10;
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20, kGiB = std::uint64_t{1} << 30;
 
 // Whether the process ended or stands at the limit itself, so that its need is not known.
 bool is_need_unknown(const AdviceFacts& facts) {

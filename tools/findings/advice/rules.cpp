@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <array>
 
+#include "common/system/units.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::findings {
 namespace {
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 bool is_python(const SubjectFigures& held) {
   return std::any_of(held.stack.begin(), held.stack.end(),

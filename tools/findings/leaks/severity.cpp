@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "common/system/units.h"
 #include "tools/recording/stack_text/stack_text.h"
 
 namespace oomrec::tools::findings {
@@ -16,7 +17,6 @@ struct Grade {
   double seconds, bytes;  // a limit is reached within this time, or this much has leaked
 };
 
-constexpr double kMiB = 1024 * 1024;
 constexpr std::array<Grade, 4> kGrades = {{{"critical", 3600, 1024 * kMiB},
                                            {"high", 24 * 3600, 100 * kMiB},
                                            {"medium", 0, 10 * kMiB},

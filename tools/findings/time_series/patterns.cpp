@@ -1,4 +1,5 @@
 #include "tools/findings/time_series/patterns.h"
+#include "common/system/units.h"
 
 #include <algorithm>
 #include <array>
@@ -124,8 +125,6 @@ std::optional<double> growth_began_at(const Series& series) {
 }
 
 namespace {
-
-constexpr double kMiB = 1024.0 * 1024.0;
 
 std::optional<LeakFinding> rising(const Series& series) {
   std::size_t up = 0;

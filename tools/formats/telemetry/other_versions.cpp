@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "common/system/units.h"
 #include "tools/base/text.h"
 #include "tools/formats/telemetry/fields.h"
 
 namespace oomrec::tools::formats {
 namespace {
 
-constexpr std::int64_t kMiB = 1024 * 1024;
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
 using Found = std::optional<Json>;  // nothing: treat the name as missing
@@ -55,7 +55,7 @@ Json nanoseconds(const Json& value) {
 }
 
 Json mebibytes(const Json& value) {
-  if (is_integer(value)) return product(value.get<std::int64_t>(), kMiB);
+  if (is_integer(value)) return product(value.get<std::int64_t>(), std::int64_t{kMiB});
   return whole(value.get<double>() * static_cast<double>(kMiB));
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/session/view.h"
+#include "common/system/units.h"
 #include "tools/base/directory.h"
 #include "tools/base/error.h"
 #include "tools/base/output_file.h"
@@ -16,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFile = "gpu_processes.json";
-constexpr std::uint64_t kSecondNs = 1'000'000'000;  // what a bundle's time is rounded to
 constexpr std::size_t kShownProcesses = 8;
 
 Json samples_json(const std::vector<GpuSample>& samples) {

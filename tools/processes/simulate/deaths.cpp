@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/system/units.h"
 #include "tools/processes/simulate/scenario.h"
 
 extern "C" const char kSimulatedDriver[], kSimulatedDriverEnd[];
@@ -26,7 +27,6 @@ extern "C" const char kSimulatedDriver[], kSimulatedDriverEnd[];
 namespace oomrec::tools::processes {
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kTooMuch = std::size_t{1} << 46;
 constexpr std::size_t kWorthABundle = 20 * kMiB;
 
@@ -128,7 +128,7 @@ void stay_near_limit() {
 
 namespace {
 
-constexpr std::size_t kStep = 128 * kMiB;
+constexpr std::size_t kDeviceBlock = 128 * kMiB;
 
 // Loads it from memory, so that no other program can find it as a file.
 void* load_driver() {
@@ -184,18 +184,18 @@ class Device {
 
 void fill_device() {
   const Device device;
-  while (device.allocate(kStep)) {
+  while (device.allocate(kDeviceBlock)) {
   }
 }
 
 void fragment_device() {
   const Device device;
   std::vector<std::uint64_t> blocks;
-  for (std::uint64_t block = 0; blocks.size() < 6 && device.allocate_in_order(block, kStep);)
+  for (std::uint64_t block = 0; blocks.size() < 6 && device.allocate_in_order(block, kDeviceBlock);)
     blocks.push_back(block);
   for (std::size_t i = 0; i < blocks.size(); i += 2) device.free_in_order(blocks[i]);
   std::uint64_t block = 0;
-  device.allocate_in_order(block, 3 * kStep);
+  device.allocate_in_order(block, 3 * kDeviceBlock);
 }
 
 }  // namespace oomrec::tools::processes

@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "common/machine/page.h"
+#include "common/system/units.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
@@ -74,16 +75,15 @@ std::string simulate(const SimulatedKind& kind, const std::vector<std::string>& 
 
 namespace {
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kHeadroom = 64 * kMiB;  // below a limit; its pages are never touched
 constexpr std::size_t kStep = 8 * kMiB;
 
-void* volatile g_kept;  // keeps the compiler from removing the request
+void* volatile g_requested;  // keeps the compiler from removing the request
 
 void allocate_until_failure() {
   for (std::size_t held = 0; held < 4 * kHeadroom; held += kStep) {
-    g_kept = std::malloc(kStep);
-    if (g_kept == nullptr) return;
+    g_requested = std::malloc(kStep);
+    if (g_requested == nullptr) return;
   }
 }
 
@@ -109,15 +109,15 @@ void allocate_below(decltype(RLIMIT_AS) resource, const std::string& field) {
 void pass_address_space_limit() { allocate_below(RLIMIT_AS, "VmSize"); }
 void pass_data_limit() { allocate_below(RLIMIT_DATA, "VmData"); }
 
-void request_too_much() { g_kept = std::malloc(std::size_t{1} << 46); }
+void request_too_much() { g_requested = std::malloc(std::size_t{1} << 46); }
 
 // malloc needs as much address space as the alignment; the request itself is small.
 void request_impossible_alignment() {
   volatile std::size_t alignment = std::size_t{1} << 47;  // as a constant, clang rejects it
-  g_kept = memalign(alignment, kMiB);
+  g_requested = memalign(alignment, kMiB);
 }
 
-void request_seven_mib() { g_kept = std::malloc(7 * kMiB); }
+void request_seven_mib() { g_requested = std::malloc(7 * kMiB); }
 
 // RLIMIT_NPROC does not apply to root, nor to a process with one of two capabilities: gives up
 // both, but keeps what the bundle's writer needs.
@@ -152,8 +152,9 @@ void block_the_break() {
   const std::uint64_t page = machine::page_bytes();
   const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0));
   void* const above = reinterpret_cast<void*>(machine::page_down(end + 16 * page));
-  g_kept = mmap(above, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-  g_kept = sbrk(kMiB);
+  g_requested =
+      mmap(above, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  g_requested = sbrk(kMiB);
 }
 
 }  // namespace

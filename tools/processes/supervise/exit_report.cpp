@@ -14,6 +14,7 @@
 
 #include "common/system/files.h"
 #include "common/system/text.h"
+#include "common/system/units.h"
 #include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/open.h"
@@ -34,8 +35,6 @@ namespace oomrec::tools::processes {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::uint64_t kSecondNs = 1'000'000'000;
 
 void complete_bundles(const std::vector<fs::path>& directories, const ProgramFacts& program,
                       const deaths::DeathObservation& observed) {

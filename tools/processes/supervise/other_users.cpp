@@ -15,6 +15,7 @@
 #include <exception>
 
 #include "common/system/files.h"
+#include "common/system/units.h"
 #include "tools/base/directory.h"
 #include "tools/base/terminal.h"
 
@@ -82,7 +83,6 @@ std::optional<User> user_of(pid_t pid) {
 
 std::set<User> users_who_recorded_since(std::uint64_t realtime_ns,
                                         const std::vector<std::filesystem::path>& bases) {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
   std::set<User> users;
   for (const std::filesystem::path& base : bases) {
     for (const auto& entry : entries_of(base)) {
@@ -92,7 +92,7 @@ std::set<User> users_who_recorded_since(std::uint64_t realtime_ns,
         continue;
       // Creating a file in it has changed the directory. The clock of file systems lags a little.
       const auto changed_s = static_cast<std::uint64_t>(status.st_mtim.tv_sec);
-      if (status.st_uid != geteuid() && changed_s + 1 >= realtime_ns / kSecond)
+      if (status.st_uid != geteuid() && changed_s + 1 >= realtime_ns / kSecondNs)
         users.insert({status.st_uid, status.st_gid});
     }
   }

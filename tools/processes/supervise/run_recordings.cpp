@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "common/system/units.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/access.h"
 #include "tools/recording/reading/recording.h"
@@ -39,10 +40,9 @@ Directories directories_for(const Options& options) {
 
 std::vector<bundles::BundleSummary> bundles_since_start(const std::vector<fs::path>& directories,
                                                         const ProgramFacts& program) {
-  constexpr std::uint64_t kSecond = 1'000'000'000;  // in which a bundle's time is given
   std::vector<bundles::BundleSummary> found = bundles::bundles_in(directories);
   std::erase_if(found, [&](const bundles::BundleSummary& bundle) {
-    return time_of_text(bundle.created_at_utc) / kSecond < program.start_realtime_ns / kSecond;
+    return time_of_text(bundle.created_at_utc) / kSecondNs < program.start_realtime_ns / kSecondNs;
   });
   return found;
 }

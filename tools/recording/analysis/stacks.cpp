@@ -6,6 +6,7 @@
 
 #include "common/names/library_functions.h"
 #include "common/session/recursion.h"
+#include "common/system/units.h"
 #include "tools/recording/reading/recording.h"
 #include "tools/recording/symbolize/function_name.h"
 
@@ -318,7 +319,6 @@ namespace {
 using session::TableId;
 
 constexpr std::uint32_t kNoBirth = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t kSecondNs = 1'000'000'000;
 
 // The earliest birth of each entry's blocks, in seconds since the start of the session.
 class Births {

@@ -1,5 +1,6 @@
 #include "tools/service/fleet/new_bundles.h"
 
+#include "common/system/units.h"
 #include "tools/base/directory.h"
 #include "tools/base/json.h"
 #include "tools/base/text.h"
@@ -13,8 +14,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
-
 std::string rank_in(const Json& manifest) {
   const auto rank = number_of(manifest, "rank");
   return rank ? std::to_string(*rank) : std::string{};
@@ -23,7 +22,7 @@ std::string rank_in(const Json& manifest) {
 }  // namespace
 
 NewBundles::NewBundles(const std::set<fs::path>& directories)
-    : watch_start_s_(bundles::realtime_now_ns() / kNsPerSecond) {
+    : watch_start_s_(bundles::realtime_now_ns() / kSecondNs) {
   take_new(directories);
 }
 
@@ -38,7 +37,7 @@ std::vector<NewBundle> NewBundles::take_new(const std::set<fs::path>& directorie
         const Json manifest = read_json(path, "manifest.json");
         const auto created = text_of(manifest, "created_at_utc");
         if (!created) continue;  // still being written
-        if (time_of_text(*created) / kNsPerSecond >= watch_start_s_) {
+        if (time_of_text(*created) / kSecondNs >= watch_start_s_) {
           found.push_back({path, bundles::trigger_in(manifest).value_or(Trigger::none),
                            text_of(manifest, "process").value_or(""),
                            text_of(manifest, "program").value_or(""), rank_in(manifest)});
