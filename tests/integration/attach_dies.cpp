@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tools/base/error.h"
+#include "tools/processes/attach/remote_call.h"
 #include "tools/processes/attach/session.h"
-#include "tools/processes/attach/steps.h"
 
 namespace {
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace oomrec::tools::processes {
 
@@ -31,5 +32,9 @@ struct RemoteResult {
 
 // Throws Error: no permission, no safe point, or the process has ended.
 RemoteResult call_remotely(const RemoteRequest& request);
+
+// The steps at which a test kills the command (tests/integration/attach_dies.cpp): weak, so that a
+// command with another definition has that one.
+void reach_step(std::string_view step);
 
 }  // namespace oomrec::tools::processes
