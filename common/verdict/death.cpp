@@ -137,7 +137,7 @@ constexpr UserKillerWords kUserKillers[] = {
     {session::UserKiller::talos, "Talos, which ends cgroups when memory is short"},
 };
 
-// The daemon's log names the process, even if nobody saw the signal.
+// The daemon's log names the process, even if the signal is unknown.
 void add_user_space_kill(text::Text& text, const DeathFacts& facts, std::string_view) noexcept {
   text.add(facts.exited ? " was ended by " : " was killed by ");
   if (facts.signal != 0) {
@@ -377,7 +377,7 @@ void add_end(text::Text& text, const session::View& view, const End& end,
              std::string_view outcome) noexcept {
   const DeathFacts facts{view, end, outcome};
   add_end(text, facts, outcome);
-  if (!was_seen(facts, outcome)) text.add(", nobody saw how,");
+  if (!was_seen(facts, outcome)) text.add(", exit status unknown,");
 }
 
 bool killed_by_kernel(const session::View& view, const End& end,
@@ -397,7 +397,7 @@ void explain_death(Verdict& verdict, const session::View& view, const End& end,
   summary.add(program.empty() ? "the process" : program);
   rule.tell(summary, facts, outcome);
   const bool is_killer_named = facts.killer() != Killer::none || facts.has_user_killer();
-  if (!is_killer_named && !was_seen(facts, outcome)) summary.add("; nobody saw how");
+  if (!is_killer_named && !was_seen(facts, outcome)) summary.add("; its exit status is unknown");
   if (view.header().off_reason != 0) {
     summary.add("; it was not recorded");
   } else {

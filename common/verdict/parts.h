@@ -55,7 +55,7 @@ void add_death_evidence(Verdict&, const DeathFacts&) noexcept;
 
 // "SIGTERM"
 void add_signal(text::Text&, int number) noexcept;
-// " was killed by SIGTERM", " ended with exit status 1", " ended, nobody saw how,"
+// " was killed by SIGTERM", " ended with exit status 1", " ended, exit status unknown,"
 void add_end(text::Text&, const session::View&, const End&, std::string_view outcome) noexcept;
 
 // account.cpp

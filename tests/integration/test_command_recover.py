@@ -111,7 +111,9 @@ def test_of_several_unseen_ends_the_newest_is_named(preload, oomrec, victim):
     outlived.kill()
     outlived.wait()
     looked = oomrec("show")
-    assert re.search(unseen_end(run) + " and 2 more ended and nobody saw how", looked.stderr)
+    assert re.search(
+        unseen_end(run) + " and 2 more ended with an unknown exit status", looked.stderr
+    )
 
 
 def test_a_killed_program_without_a_trace_gets_a_bundle_if_asked(preload, oomrec, victim):
@@ -121,14 +123,16 @@ def test_a_killed_program_without_a_trace_gets_a_bundle_if_asked(preload, oomrec
     assert run.bundles() == []
     for command in ("show", "ls"):
         looked = oomrec(command)
-        assert re.search(unseen_end(run) + " ended and nobody saw how", looked.stderr), str(looked)
+        assert re.search(unseen_end(run) + " ended with an unknown exit status", looked.stderr), (
+            str(looked)
+        )
     assert run.bundles() == [] and len(sessions_in(preload)) == 1
     recovered = oomrec("recover", "--unknown", exits=0)
     shown = oomrec.json("show", run.only_bundle())
     assert shown["trigger"] == "killed" and shown["request"] is None
     verdict = shown["verdict"]
     assert verdict["code"] == "unknown"
-    assert re.fullmatch("dies ended; nobody saw how; " + HELD, verdict["summary"])
+    assert re.fullmatch("dies ended; its exit status is unknown; " + HELD, verdict["summary"])
     assert (
         take_up(shown["holders"][0]["bytes"], 20 << 20)
         and shown["holders"][0]["estimated"] is False
@@ -139,7 +143,7 @@ def test_a_killed_program_without_a_trace_gets_a_bundle_if_asked(preload, oomrec
     assert len(sessions_in(preload)) == 1
     recovered = oomrec("recover")
     assert recovered.exit_code == 0 and recovered.stdout == (
-        "1 recording whose end nobody saw was left: nothing points to memory; "
+        "1 recording with an unknown exit status was left: no evidence of a memory problem; "
         "oomrec recover --unknown makes a bundle of it\n"
     )
     assert oomrec("recover", "--json").json() == {

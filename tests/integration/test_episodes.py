@@ -215,7 +215,7 @@ def test_a_healthy_end_leaves_no_bundle(oomrec, preload, tmp_path, end, way):
     recovered = oomrec("recover")
     assert run.bundles() == [], str(run)
     # Nobody saw the end: it stays until somebody asks (`recover --unknown`).
-    unseen = "nobody saw was left" in recovered.stdout
+    unseen = "unknown exit status was left" in recovered.stdout
     assert len(list(preload.session_dir.rglob("*.session"))) == unseen
 
 

@@ -67,8 +67,9 @@ int recover_command(const Words& words) {
   Arguments arguments{"recover", "[OPTIONS]",
                       "Turns recordings of dead processes into bundles, if they were refused "
                       "memory, were killed for it, or were killed otherwise and held 16 MiB or "
-                      "more. Removes the others, but leaves those of 16 MiB or more whose end "
-                      "nobody saw for a day. Bundles go to each program's own dump directory.",
+                      "more. Removes the others, but leaves those of 16 MiB or more whose "
+                      "exit status is unknown for a day. Bundles go to each program's own dump "
+                      "directory.",
                       kRecoverExamples};
   bool json = false;
   arguments.flag("--json", json,
@@ -120,7 +121,7 @@ int recover_command(const Words& words) {
   }
   if (lists && left != 0) {
     fmt::print(
-        "{} whose end nobody saw {} left: nothing points to memory; oomrec recover "
+        "{} with an unknown exit status {} left: no evidence of a memory problem; oomrec recover "
         "--unknown makes {} of {}\n",
         plural(left, "recording", "recordings"), left == 1 ? "was" : "were",
         left == 1 ? "a bundle" : "bundles", left == 1 ? "it" : "them");

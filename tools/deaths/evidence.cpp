@@ -126,7 +126,7 @@ session::CgroupAccount account_at(const KernelKill& kill, const session::View& v
   return account;
 }
 
-// By a signal from outside, or nobody saw how.
+// By a signal from outside, or its exit status is unknown.
 bool was_killed(const Death& death) {
   if ((death.flags & session::kDeathWaited) == 0) return true;
   return WIFSIGNALED(death.wait_status) &&

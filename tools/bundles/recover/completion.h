@@ -29,9 +29,9 @@ CompletionResult complete_bundle(const std::filesystem::path& bundle,
                                  const recording::Recording& recording,
                                  const deaths::Ending& ending, BundleEvent event);
 
-// Of the bundle of a process that a signal has ended, or whose end nobody saw: `change` adds to the
-// evidence, and the verdict follows. False: the bundle is another one, its process ended more than
-// ten minutes ago or before this boot, or it may not be written.
+// Of the bundle of a process that a signal has ended, or whose exit status is unknown: `change`
+// adds to the evidence, and the verdict follows. False: the bundle is another one, its process
+// ended more than ten minutes ago or before this boot, or it may not be written.
 bool change_evidence(const std::filesystem::path& bundle,
                      const std::function<void(session::EndLevels&)>& change);
 

@@ -202,10 +202,10 @@ std::vector<fs::path> recover_orphans(const std::vector<fs::path>& dump_director
     }
   }
   if (!unseen.empty()) {
-    remark(
-        fmt::format("{} ended and nobody saw how; nothing points to memory (oomrec recover "
-                    "--unknown makes bundles of such recordings, which are kept for a day)",
-                    subject_of(unseen)));
+    remark(fmt::format(
+        "{} ended with an unknown exit status; no evidence of a memory problem (oomrec recover "
+        "--unknown makes bundles of such recordings, which are kept for a day)",
+        subject_of(unseen)));
   }
   return in_bundles;
 }

@@ -27,7 +27,7 @@ enum class RecoveryAction : std::uint8_t {
   made,       // wrote a bundle
   completed,  // completed a bundle that the process had written itself
   removed,    // deleted the recording: nothing in it is worth a bundle
-  unseen,     // nobody saw the end: the recording stays for now (UnknownEnds::leave)
+  unseen,     // exit status unknown: the recording stays for now (UnknownEnds::leave)
   left,       // not ours, locked by another process, or the bundle could not be written
 };
 
@@ -63,7 +63,7 @@ void recover_all(UnknownEnds unknown,
                  const std::function<void(const Session&, const RecoveryResult&)>& visit);
 
 // For the reading commands: recovers the orphans of these dump directories, but leaves those whose
-// end nobody saw. Reports both on stderr. Returns the recordings that are now in a bundle.
+// exit status is unknown. Reports both on stderr. Returns the recordings that are now in a bundle.
 std::vector<std::filesystem::path> recover_orphans(
     const std::vector<std::filesystem::path>& dump_directories);
 

@@ -356,7 +356,8 @@ TEST_CASE("without evidence of a death, the verdict has the outcome and the live
       {"signal 9", VerdictCode::unknown, "python3.11 was killed by SIGKILL; it held 640.0 MiB"},
       {"exited 3", VerdictCode::exited, "python3.11 ended with exit status 3; it held 640.0 MiB"},
       {"recovered", VerdictCode::exited, "python3.11 ended with exit status 0; it held 640.0 MiB"},
-      {"unknown", VerdictCode::unknown, "python3.11 ended; nobody saw how; it held 640.0 MiB"},
+      {"unknown", VerdictCode::unknown,
+       "python3.11 ended; its exit status is unknown; it held 640.0 MiB"},
   };
   TrainingSession session;
   for (const auto& row : rows) {

@@ -74,7 +74,7 @@ TEST_CASE("a parent that a signal ended names the signal") {
   const verdict::Verdict unseen =
       verdict::verdict_of(parent.view(), Trigger::killed, 0, {}, "unknown");
   CHECK(std::string{unseen.summary}.starts_with(
-      "python3.11 ended, nobody saw how, after its worker 4815 was killed by the kernel"));
+      "python3.11 ended, exit status unknown, after its worker 4815 was killed by the kernel"));
 }
 
 TEST_CASE("a bundle with another trigger keeps its verdict") {

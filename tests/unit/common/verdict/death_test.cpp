@@ -190,7 +190,7 @@ TEST_CASE("killed near its limit by an unknown sender") {
         "memory; it held 640.0 MiB");
   CHECK(std::string{session.verdict(death_by(0)).summary} ==
         "python3.11 ended at 95 % of its cgroup's limit, possibly for lack of memory: nothing "
-        "excludes it; nobody saw how; it held 640.0 MiB");
+        "excludes it; its exit status is unknown; it held 640.0 MiB");
   session.header().health.cgroup_limit_bytes = kUnlimited;
   session.header().health.available_bytes = 1024 * kMiB;
   CHECK(std::string{session.verdict(death_by(15)).summary} ==
