@@ -32,8 +32,6 @@ class Key {
   text::Text text_{buffer_};
 };
 
-constexpr std::string_view kCustom = "custom_metadata";
-
 // Opens a file of the bundle. A FIFO or device in its place would block us: -EINVAL.
 int open_regular(int directory, const char* name, int flags) noexcept {
   const int fd = system::open_at(directory, name, flags | O_NOFOLLOW | O_NONBLOCK);
@@ -76,7 +74,8 @@ class Rewrite {
   bool replace(std::string_view name, Write&& write) noexcept {
     const Key key{name};
     const auto found = rest_.find(key.view());
-    if (error_ != 0 || found == std::string_view::npos || found > rest_.find(Key{kCustom}.view()))
+    if (error_ != 0 || found == std::string_view::npos ||
+        found > rest_.find(Key{facts::kCustomMetadataKey}.view()))
       return false;
     return replace_at(found + key.view().size(), write);
   }
@@ -235,12 +234,13 @@ bool complete_manifest(InHook hook, int directory, const Completion& completion,
                        Workspace& work) noexcept {
   if (completion.verdict == nullptr) return true;
   Rewrite manifest{hook, directory, "manifest.json", work};
-  if (!manifest.replace("verdict", [&](text::JsonWriter& json) {
+  if (!manifest.replace(facts::kVerdictKey, [&](text::JsonWriter& json) {
         json.string(name_of(completion.verdict->code));
       }))
     return false;
-  manifest.replace("certainty",
-                   [&](text::JsonWriter& json) { write_certainty(json, *completion.verdict); });
+  manifest.replace(facts::kCertaintyKey, [&](text::JsonWriter& json) {
+    json.string_or_null(certainty_word(*completion.verdict));
+  });
   return manifest.finish();
 }
 
@@ -248,7 +248,7 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
                        Workspace& work) noexcept {
   char outcome[32];
   Rewrite metadata{hook, directory, "metadata.json", work};
-  const bool found = metadata.replace("outcome", [&](text::JsonWriter& json) {
+  const bool found = metadata.replace(facts::kOutcomeKey, [&](text::JsonWriter& json) {
     json.string(outcome_text(completion.outcome, completion.value, outcome));
   });
   if (completion.verdict != nullptr) metadata.replace(*completion.verdict);
@@ -258,7 +258,8 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
   if (completion.reserve.has_limit) metadata.replace(completion.reserve);
   if (completion.end != nullptr) metadata.replace(completion.end->account);
   if (completion.repeats != kRepeatsUnknown)
-    metadata.replace("repeats", [&](text::JsonWriter& json) { json.number(completion.repeats); });
+    metadata.replace(facts::kRepeatsKey,
+                     [&](text::JsonWriter& json) { json.number(completion.repeats); });
   if (completion.aftershocks.count != 0) metadata.replace(completion.aftershocks);
   return found && metadata.finish();
 }
@@ -280,8 +281,8 @@ bool write_objects(int directory, std::string_view objects) noexcept {
 
 bool complete_file_names(InHook hook, int directory, Workspace& work) noexcept {
   Rewrite manifest{hook, directory, "manifest.json", work};
-  return manifest.replace("files", [](text::JsonWriter& json) {
-    write_file_names(json, ObjectsFile::present);
+  return manifest.replace(facts::kFilesKey, [](text::JsonWriter& json) {
+    FileNames{ObjectsFile::present}.write(json);
   }) && manifest.finish();
 }
 
@@ -289,15 +290,16 @@ bool complete_exception_texts(InHook hook, int directory, const text::ExceptionT
                               Workspace& work) noexcept {
   Rewrite metadata{hook, directory, "metadata.json", work};
   if (texts.context.data() != nullptr &&
-      !metadata.replace_anywhere("context",
+      !metadata.replace_anywhere(facts::kContextKey,
                                  [&](text::JsonWriter& json) { json.string(texts.context); }))
     return false;
-  for (const TextKey& text : kTextKeys) {
-    if (!metadata.replace_anywhere(
-            text.key, [&](text::JsonWriter& json) { text::write_text(json, texts.*text.text); }))
+  const ExceptionFields exception = exception_fields(texts);
+  for (std::size_t i = 0; i < exception.size(); ++i) {
+    if (!metadata.replace_anywhere(facts::kExceptionKeys[i],
+                                   [&](text::JsonWriter& json) { exception[i].write(json); }))
       return false;
   }
-  return metadata.replace_anywhere(kCustom, [&](text::JsonWriter& json) {
+  return metadata.replace_anywhere(facts::kCustomMetadataKey, [&](text::JsonWriter& json) {
     text::write_custom_metadata(json, texts.metadata);
   }) && metadata.finish();
 }

@@ -9,10 +9,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "common/bundle/environment_variables.h"
 #include "common/bundle/files.h"
 #include "common/bundle/heap_areas.h"
+#include "common/facts/environment.h"
+#include "common/facts/writer.h"
 #include "common/limits/cgroup.h"
 #include "common/machine/page.h"
 #include "common/session/secrets.h"
@@ -67,27 +70,35 @@ class Environment {
   std::string_view read_process(std::string_view file) noexcept;
   bool is_same_process() noexcept;
   void write_command() noexcept;
-  void write_kernel() noexcept;
   void write_limits() noexcept;
   void write_cgroup() noexcept;
   std::string_view read_cgroup(std::string_view path, bool version1,
                                std::string_view file) noexcept;
+  void write_cgroup_value(std::string_view path, bool version1, const facts::CgroupFile&) noexcept;
   void write_swap_of_version1(std::string_view path, std::string_view with_swap,
                               std::string_view memory_file) noexcept;
   void write_sizes(std::string_view text) noexcept;
+  void write_memory() noexcept;
   void write_pressure() noexcept;
   void write_rollup() noexcept;
   void write_heap() noexcept;
-  void write_versions() noexcept;
   void write_gpus() noexcept;
   void write_modules() noexcept;
   void write_variables() noexcept;
   void limit_value(std::string_view word) noexcept;
 
+  using Self = Environment;
+  // A value that is read when it is written: all share the buffer that they are read into.
+  template <void (Environment::*kWrite)() noexcept>
+  struct Part {
+    Environment& of;
+    void write(text::JsonWriter&) const noexcept { (of.*kWrite)(); }
+  };
+  struct File;
+
   Job& job_;
   text::JsonWriter& json_;
   const session::Header& header_;
-  utsname kernel_{};
   const bool alive_;
 };
 
@@ -111,7 +122,6 @@ bool Environment::is_same_process() noexcept {
 }
 
 void Environment::write_command() noexcept {
-  json_.key("argv");
   std::string_view command = job_.view.string(header_.command_line);
   if (command.empty()) return json_.null();
   json_.begin_array();
@@ -123,15 +133,6 @@ void Environment::write_command() noexcept {
   json_.end_array();
 }
 
-void Environment::write_kernel() noexcept {
-  json_.key("kernel").begin_object(text::JsonLayout::one_line);
-  const bool known = system::fallible_call(SYS_uname, reinterpret_cast<long>(&kernel_)) == 0;
-  json_.key("release").string_or_null(known ? kernel_.release : "");
-  json_.key("version").string_or_null(known ? kernel_.version : "");
-  json_.key("machine").string_or_null(known ? kernel_.machine : "");
-  json_.end_object();
-}
-
 void Environment::limit_value(std::string_view word) noexcept {
   std::uint64_t value = 0;
   if (word == "unlimited") return json_.string(word);
@@ -140,21 +141,10 @@ void Environment::limit_value(std::string_view word) noexcept {
 
 // "Max address space     unlimited            unlimited            bytes"
 void Environment::write_limits() noexcept {
-  struct Limit {
-    std::string_view line, key;
-  };
-  constexpr Limit kLimits[] = {
-      {"Max address space", "as"},      {"Max data size", "data"},
-      {"Max stack size", "stack"},      {"Max resident set", "rss"},
-      {"Max locked memory", "memlock"}, {"Max processes", "nproc"},
-      {"Max open files", "nofile"},     {"Max file size", "fsize"},
-      {"Max core file size", "core"},
-  };
-  json_.key("rlimits");
   std::string_view text = alive_ ? read_process("limits") : std::string_view{};
   if (text.empty()) return json_.null();
   json_.begin_object();
-  for (const Limit& limit : kLimits) {
+  for (const facts::ResourceLimit& limit : facts::kResourceLimits) {
     const auto at = text.find(limit.line);
     std::string_view rest =
         at == std::string_view::npos ? std::string_view{} : text.substr(at + limit.line.size());
@@ -193,20 +183,34 @@ void Environment::write_swap_of_version1(std::string_view path, std::string_view
   json_.number(both > memory ? both - memory : 0);
 }
 
+void Environment::write_cgroup_value(std::string_view path, bool version1,
+                                     const facts::CgroupFile& file) noexcept {
+  if (version1 && !file.memory.empty())
+    return write_swap_of_version1(path, file.version1, file.memory);
+  const std::string_view word =
+      read_cgroup(path, version1, version1 ? file.version1 : file.version2);
+  word == "max" ? json_.string("unlimited") : limit_value(word);
+}
+
 // "0::/user.slice" (version 2) or "5:memory:/user.slice" (version 1).
 void Environment::write_cgroup() noexcept {
-  struct File {
-    std::string_view key, version2, version1, memory;
+  struct Value {
+    Environment& environment;
+    std::string_view path;
+    bool version1;
+    const facts::CgroupFile& file;
+    void write(text::JsonWriter&) const noexcept {
+      environment.write_cgroup_value(path, version1, file);
+    }
   };
-  constexpr std::string_view kUsed = "memory.usage_in_bytes", kMost = "memory.limit_in_bytes";
-  constexpr File kFiles[] = {
-      {"current_bytes", "memory.current", kUsed, {}},
-      {"max_bytes", "memory.max", kMost, {}},
-      {"high_bytes", "memory.high", "memory.soft_limit_in_bytes", {}},
-      {"swap_current_bytes", "memory.swap.current", "memory.memsw.usage_in_bytes", kUsed},
-      {"swap_max_bytes", "memory.swap.max", "memory.memsw.limit_in_bytes", kMost},
+  struct Cgroup : facts::Cgroup {
+    Environment& environment;
+    unsigned version;
+    std::string_view path;
+    Value value(const facts::CgroupFile& file) const noexcept {
+      return {environment, path, version == 1, file};
+    }
   };
-  json_.key("cgroup");
   std::string_view text = alive_ ? read_process("cgroup") : std::string_view{};
   std::string_view path;
   bool version1 = false;
@@ -224,20 +228,7 @@ void Environment::write_cgroup() noexcept {
   char* const path_copy = job_.work.line + sizeof job_.work.line - kCopiedPathBytes;
   if (path.empty() || text::Text{path_copy, kCopiedPathBytes}.add(path).truncated())
     return json_.null();
-  json_.begin_object();
-  json_.key("version").number(version1 ? 1 : 2);
-  json_.key("path").string(path_copy);
-  for (const File& file : kFiles) {
-    json_.key(file.key);
-    if (version1 && !file.memory.empty()) {
-      write_swap_of_version1(path_copy, file.version1, file.memory);
-      continue;
-    }
-    const std::string_view word =
-        read_cgroup(path_copy, version1, version1 ? file.version1 : file.version2);
-    word == "max" ? json_.string("unlimited") : limit_value(word);
-  }
-  json_.end_object();
+  facts::write(json_, Cgroup{{}, *this, version1 ? 1U : 2U, path_copy});
 }
 
 // Lines such as "MemTotal:  16314484 kB" as an object of bytes.
@@ -257,9 +248,14 @@ void Environment::write_sizes(std::string_view text) noexcept {
   json_.end_object();
 }
 
+void Environment::write_memory() noexcept {
+  text::Text path{job_.work.line};
+  path.add(system::g_roots.proc).add("/meminfo");
+  write_sizes(job_.cause.alive ? read(path.c_str()) : std::string_view{});
+}
+
 // "some avg10=0.00 avg60=0.00 avg300=0.00 total=0", in percent and microseconds.
 void Environment::write_pressure() noexcept {
-  json_.key("pressure");
   text::Text path{job_.work.line};
   std::string_view text = read(path.add(system::g_roots.proc).add("/pressure/memory").c_str());
   if (!job_.cause.alive || text.empty()) return json_.null();
@@ -290,7 +286,6 @@ void Environment::write_pressure() noexcept {
 }
 
 void Environment::write_rollup() noexcept {
-  json_.key("smaps_rollup");
   std::uint64_t pages = 0;
   std::string_view statm = alive_ ? read_process("statm") : std::string_view{};
   next_word(statm);
@@ -300,84 +295,74 @@ void Environment::write_rollup() noexcept {
 }
 
 void Environment::write_heap() noexcept {
-  json_.key("heap");
+  struct Areas {
+    HeapAreas& all;
+    std::uint64_t& left_out;
+    void write(text::JsonWriter& json) const noexcept {
+      json.begin_array();
+      unsigned count = 0;
+      for (HeapArea area; all.next(area);) {
+        const bool is_counted = area.resident_bytes != kNotCounted;
+        if (++count > kMaxAreas)
+          ++left_out;
+        else
+          facts::write(
+              json, facts::HeapArea{area.start, area.bytes(),
+                                    is_counted ? std::optional{area.resident_bytes} : std::nullopt,
+                                    area.is_main});
+      }
+      json.end_array();
+    }
+  };
+  struct Heap : facts::Heap {
+    Areas areas;
+    const std::uint64_t& left_out;
+  };
   HeapAreas areas{header_.pid, job_.work.text};
   if (!alive_ || !areas.is_open()) return json_.null();
-  json_.begin_object();
-  json_.key("areas").begin_array();
   std::uint64_t left_out = 0;
-  unsigned count = 0;
-  for (HeapArea area; areas.next(area);) {
-    if (++count > kMaxAreas) {
-      ++left_out;
-      continue;
-    }
-    json_.begin_object(text::JsonLayout::one_line);
-    json_.key("start").number(area.start);
-    json_.key("bytes").number(area.bytes());
-    json_.key("resident_bytes");
-    area.resident_bytes == kNotCounted ? json_.null() : json_.number(area.resident_bytes);
-    json_.key("main").boolean(area.is_main);
-    json_.end_object();
-  }
-  json_.end_array();
-  json_.key("left_out").number(left_out);
-  json_.end_object();
-}
-
-void Environment::write_versions() noexcept {
-  json_.key("versions").begin_object();
-  json_.key("oomrec").string_or_null(
-      {header_.oomrec_version, strnlen(header_.oomrec_version, sizeof header_.oomrec_version)});
-  json_.key("kernel").string_or_null(kernel_.release);
-  json_.key("glibc").string_or_null(job_.cause.glibc_version);
-  json_.key("interpreter");
-  const std::uint32_t python = header_.python.version_hex;
-  char text[32];
-  python == 0 ? json_.null()
-              : json_.string(text::Text{text}
-                                 .add("Python ")
-                                 .number(python >> 24)
-                                 .add('.')
-                                 .number((python >> 16) & 255)
-                                 .add('.')
-                                 .number((python >> 8) & 255)
-                                 .view());
-  char driver[64];
-  json_.key("driver").string_or_null(text::driver_versions(job_.view, driver));
-  json_.end_object();
+  facts::write(json_, Heap{{}, {areas, left_out}, left_out});
 }
 
 void Environment::write_gpus() noexcept {
-  json_.key("gpus");
+  struct Gpu : facts::Gpu {
+    const session::Device& device;
+    std::string_view uuid, driver_version, driver_path;
+  };
   const std::uint64_t count = job_.view.count(session::TableId::devices);
   if (count < 2) return json_.null();
   json_.begin_array();
   for (std::uint32_t i = 1; i < count; ++i) {
     session::Device device;
-    if (text::read_device(job_.view, i, device)) text::write_gpu(json_, job_.view, device);
+    if (!text::read_device(job_.view, i, device)) continue;
+    const session::Vendor vendor = text::vendor_of(device);
+    const session::Driver& driver = header_.drivers[static_cast<std::size_t>(vendor)];
+    char uuid[48], version[32];
+    text::Text uuid_text{uuid}, version_text{version};
+    text::add_uuid(uuid_text, device);
+    if (driver.version != 0) text::add_version(version_text, vendor, driver.version);
+    facts::write(
+        json_,
+        Gpu{{}, device, uuid_text.view(), version_text.view(), job_.view.string(driver.path)});
   }
   json_.end_array();
 }
 
 void Environment::write_modules() noexcept {
-  json_.key("modules").begin_array();
+  json_.begin_array();
   session::Module module{};
   char build_id[65];
   const std::uint64_t count = job_.view.count(session::TableId::modules);
   for (std::uint64_t i = 1; i < count; ++i) {
     if (!job_.view.read(session::TableId::modules, i, module)) continue;
     if (module.end == 0 && module.path == 0) continue;  // free
-    json_.begin_object(text::JsonLayout::one_line);
-    json_.key("path").string_or_null(job_.view.string(module.path));
-    json_.key("build_id").string_or_null(text::build_id_text(module, build_id));
-    json_.end_object();
+    facts::write(json_, facts::Module<std::string_view>{job_.view.string(module.path),
+                                                        text::build_id_text(module, build_id)});
   }
   json_.end_array();
 }
 
 void Environment::write_variables() noexcept {
-  json_.key("environment");
   std::string_view text = alive_ ? read_process("environ") : std::string_view{};
   if (text.empty()) return json_.null();
   json_.begin_object();
@@ -394,35 +379,67 @@ void Environment::write_variables() noexcept {
   json_.end_object();
 }
 
+struct Environment::File : facts::Environment {
+  std::string_view host;
+  struct {
+    std::string_view release, version, machine;
+  } kernel;
+  std::int32_t pid, parent_pid;
+  std::string_view start_utc;
+  Part<&Self::write_command> argv;
+  std::string_view executable, working_directory;
+  std::optional<std::uint64_t> ram_bytes, swap_bytes;
+  Part<&Self::write_limits> rlimits;
+  Part<&Self::write_cgroup> cgroup;
+  Part<&Self::write_memory> meminfo;
+  Part<&Self::write_pressure> pressure;
+  Part<&Self::write_rollup> smaps_rollup;
+  Part<&Self::write_heap> heap;
+  Part<&Self::write_gpus> gpus;
+  struct {
+    std::string_view oomrec, glibc, interpreter, driver;
+  } versions;
+  Part<&Self::write_modules> modules;
+  Part<&Self::write_variables> variables;
+};
+
+std::string_view interpreter_text(std::uint32_t python, text::Text& text) noexcept {
+  if (python == 0) return {};
+  text.add("Python ").number(python >> 24).add('.').number((python >> 16) & 255);
+  return text.add('.').number((python >> 8) & 255).view();
+}
+
 void Environment::write() noexcept {
-  json_.begin_object();
-  json_.key("schema_version").number(1);
-  json_.key("host").string_or_null({header_.host, strnlen(header_.host, sizeof header_.host)});
-  write_kernel();
-  json_.key("pid").signed_number(header_.pid);
-  json_.key("ppid").signed_number(header_.parent_pid);
-  json_.key("start_utc").utc(header_.start_realtime_ns);
-  write_command();
-  json_.key("executable").string_or_null(job_.view.string(header_.executable));
-  json_.key("cwd").string_or_null(job_.view.string(header_.working_directory));
-  json_.key("ram_bytes");
-  header_.ram_bytes == 0 ? json_.null() : json_.number(header_.ram_bytes);
-  json_.key("swap_bytes");
-  header_.ram_bytes == 0 ? json_.null() : json_.number(header_.swap_bytes);
-  write_limits();
-  write_cgroup();
-  json_.key("meminfo");
-  text::Text path{job_.work.line};
-  path.add(system::g_roots.proc).add("/meminfo");
-  write_sizes(job_.cause.alive ? read(path.c_str()) : std::string_view{});
-  write_pressure();
-  write_rollup();
-  write_heap();
-  write_gpus();
-  write_versions();
-  write_modules();
-  write_variables();
-  json_.end_object();
+  char start[32], interpreter[32], driver[64];
+  text::Text interpreter_buffer{interpreter};
+  utsname kernel{};
+  if (system::fallible_call(SYS_uname, reinterpret_cast<long>(&kernel)) != 0) kernel = {};
+  const auto if_known = [&](std::uint64_t bytes) noexcept {
+    return header_.ram_bytes != 0 ? std::optional{bytes} : std::nullopt;
+  };
+  facts::write(json_, File{{},
+                           facts::Name{header_.host}.view(),
+                           {kernel.release, kernel.version, kernel.machine},
+                           header_.pid,
+                           header_.parent_pid,
+                           text::Text{start}.utc(header_.start_realtime_ns).view(),
+                           {*this},
+                           job_.view.string(header_.executable),
+                           job_.view.string(header_.working_directory),
+                           if_known(header_.ram_bytes),
+                           if_known(header_.swap_bytes),
+                           {*this},
+                           {*this},
+                           {*this},
+                           {*this},
+                           {*this},
+                           {*this},
+                           {*this},
+                           {facts::Name{header_.oomrec_version}.view(), job_.cause.glibc_version,
+                            interpreter_text(header_.python.version_hex, interpreter_buffer),
+                            text::driver_versions(job_.view, driver)},
+                           {*this},
+                           {*this}});
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 
 #include "common/bundle/bundle.h"
 #include "common/facts/end.h"
+#include "common/facts/manifest.h"
+#include "common/facts/metadata.h"
 #include "common/text/json_writer.h"
 
 namespace oomrec::bundle {
@@ -66,20 +68,19 @@ bool write_processes(InHook, Job&) noexcept;    // processes.cpp
 bool write_metadata(InHook, Job&) noexcept;     // metadata.cpp
 bool write_manifest(InHook, Job&) noexcept;     // manifest.cpp
 
-// The exception's texts in metadata.json, in the order of the file: after "context" and before
-// "custom_metadata".
-struct TextKey {
-  std::string_view key;
-  std::string_view text::ExceptionTexts::*text;
+// A text of the program's; null without data().
+struct ProgramText {
+  std::string_view text;
+  void write(text::JsonWriter& json) const noexcept { text::write_text(json, text); }
 };
-inline constexpr TextKey kTextKeys[] = {
-    {"exception_type", &text::ExceptionTexts::type},
-    {"exception_module", &text::ExceptionTexts::module},
-    {"exception_message", &text::ExceptionTexts::message},
-    {"exception_traceback", &text::ExceptionTexts::traceback},
-};
-// The verdict's certainty, or null if it claims nothing.
-void write_certainty(text::JsonWriter&, const verdict::Verdict&) noexcept;
+// The exception's, as facts::kExceptionKeys names them.
+using ExceptionFields = std::array<ProgramText, facts::kExceptionKeys.size()>;
+inline ExceptionFields exception_fields(const text::ExceptionTexts& texts) noexcept {
+  return {{{texts.type}, {texts.module}, {texts.message}, {texts.traceback}}};
+}
+
+// The verdict's certainty; empty if it claims nothing.
+std::string_view certainty_word(const verdict::Verdict&) noexcept;
 
 // The crash in a session's header.
 struct CrashFrames {
@@ -101,7 +102,10 @@ inline constexpr const char* kFileNames[] = {
 enum class ObjectsFile : std::uint8_t { absent, present };
 
 // The list of files in manifest.json.
-void write_file_names(text::JsonWriter&, ObjectsFile) noexcept;
+struct FileNames {
+  ObjectsFile objects = ObjectsFile::absent;
+  void write(text::JsonWriter&) const noexcept;
+};
 
 inline ObjectsFile objects_file_of(const Job& job) noexcept {
   const bool has_objects = job.cause.texts != nullptr && job.cause.texts->objects.data() != nullptr;

@@ -3,19 +3,10 @@
 
 #include "common/bundle/files.h"
 #include "common/bundle/session_summary.h"
+#include "common/facts/writer.h"
 #include "common/text/text.h"
 
 namespace oomrec::bundle {
-namespace {
-
-std::string_view reduction_word(Reduction reduction) noexcept {
-  constexpr std::string_view kWords[] = {
-      {}, "without_events", "largest_stacks", "without_checkpoints"};
-  return kWords[static_cast<std::size_t>(reduction)];
-}
-
-}  // namespace
-
 std::string_view process_key(const session::Header& header, std::span<char> buffer) noexcept {
   return process_key(header, header.pid, header.start_ticks, buffer);
 }
@@ -30,61 +21,58 @@ std::string_view process_key(const session::Header& header, std::int32_t pid,
   return key.add('-').signed_number(pid).add('-').number(start_ticks).view();
 }
 
-void write_file_names(text::JsonWriter& json, ObjectsFile objects) noexcept {
+void FileNames::write(text::JsonWriter& json) const noexcept {
   json.begin_array(text::JsonLayout::one_line);
   for (const char* const name : kFileNames) json.string(name);
   if (objects == ObjectsFile::present) json.string(text::kObjectsFile);
   json.end_array();
 }
 
-void write_certainty(text::JsonWriter& json, const verdict::Verdict& verdict) noexcept {
-  verdict.has_certainty() ? json.string(name_of(verdict.certainty)) : json.null();
+std::string_view certainty_word(const verdict::Verdict& verdict) noexcept {
+  return verdict.has_certainty() ? name_of(verdict.certainty) : std::string_view{};
 }
 
 bool write_manifest(InHook hook, Job& job) noexcept {
   const session::Header& header = job.view.header();
-  const std::uint64_t number = job.cause.number != 0
-                                   ? job.cause.number
-                                   : header.bundles_written.load(std::memory_order_relaxed) + 1;
-  char key[96];
-  JsonFile file{hook, job, "manifest.json"};
-  text::JsonWriter& json = file.json();
-  json.begin_object();
-  json.key("schema_version").number(2);
-  json.key("bundle_name").string(job.work.name);
-  json.key("created_at_utc").utc(job.created_ns);
-  json.key("reason").string(name_of(job.cause.trigger));
-  json.key("backend").string(backend_of(job));
-  json.key("event_count").number(job.event_count);
-  json.key("files");
-  write_file_names(json, objects_file_of(job));
-  json.key("oomrec_version").string(OOMREC_VERSION);
-  json.key("verdict").string(name_of(job.work.verdict.code));
-  json.key("certainty");
-  write_certainty(json, job.work.verdict);
-  json.key("program").string_or_null(text::base_name(job.view.string(program_of(header))));
-  json.key("pid").signed_number(header.pid);
-  json.key("process").string(process_key(header, key));
-  json.key("process_bundle").number(number);
-  json.key("process_started_at_utc").utc(header.start_realtime_ns);
-  json.key("process_tree").string(job.tree);
-  json.key("follows").string_or_null(job.cause.child != nullptr ? job.cause.child->bundle : "");
-  const auto number_or_null = [&](std::uint32_t value) noexcept {
-    header.rank.known != 0 ? json.number(value) : json.null();
+  const session::Rank& rank = header.rank;
+  char created[32], started[32], key[96];
+  const auto if_rank = [&](std::uint32_t value) noexcept {
+    return rank.known != 0 ? std::optional{value} : std::nullopt;
   };
-  json.key("rank"), number_or_null(header.rank.rank);
-  json.key("local_rank"), number_or_null(header.rank.local_rank);
-  json.key("world_size"), number_or_null(header.rank.world_size);
-  json.key("job_id").string_or_null(job.view.string(header.rank.job));
-  json.key("reduced").string_or_null(reduction_word(job.reduction));
-  json.end_object();
+  const facts::Manifest<std::string_view, FileNames> manifest{
+      .bundle_name = job.work.name,
+      .created_at_utc = text::Text{created}.utc(job.created_ns).view(),
+      .reason = name_of(job.cause.trigger),
+      .backend = backend_of(job),
+      .event_count = job.event_count,
+      .files = {objects_file_of(job)},
+      .oomrec_version = OOMREC_VERSION,
+      .verdict = name_of(job.work.verdict.code),
+      .certainty = certainty_word(job.work.verdict),
+      .program = text::base_name(job.view.string(program_of(header))),
+      .pid = header.pid,
+      .process = process_key(header, key),
+      .process_bundle = job.cause.number != 0
+                            ? job.cause.number
+                            : header.bundles_written.load(std::memory_order_relaxed) + 1,
+      .process_started_at_utc = text::Text{started}.utc(header.start_realtime_ns).view(),
+      .process_tree = job.tree,
+      .follows = job.cause.child != nullptr ? job.cause.child->bundle : std::string_view{},
+      .rank = if_rank(rank.rank),
+      .local_rank = if_rank(rank.local_rank),
+      .world_size = if_rank(rank.world_size),
+      .job_id = job.view.string(rank.job),
+      .reduced = facts::kReductionNames[static_cast<std::size_t>(job.reduction)],
+  };
+  JsonFile file{hook, job, "manifest.json"};
+  facts::write(file.json(), manifest);
   return file.done();
 }
 
 namespace {
 
 std::uint64_t hash_of(std::string_view text) noexcept {  // FNV-1a; 0 for an absent one
-  if (text.empty() || text == "null") return 0;
+  if (text.empty()) return 0;
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return hash;
@@ -111,18 +99,57 @@ std::int64_t days_of(std::int64_t year, std::int64_t month, std::int64_t day) no
 
 }  // namespace
 
-std::string_view manifest_value(std::string_view manifest, std::string_view key) noexcept {
+std::string_view value_in(std::string_view text, std::string_view key) noexcept {
   char quoted[48];
   const text::Text pattern = text::Text{quoted}.add('"').add(key).add("\":");
-  const auto at = manifest.find(pattern.view());
+  const auto at = text.find(pattern.view());
   if (at == std::string_view::npos) return {};
-  std::string_view rest = manifest.substr(at + pattern.view().size());
+  std::string_view rest = text.substr(at + pattern.view().size());
   while (!rest.empty() && (rest.front() == ' ' || rest.front() == '\n')) rest.remove_prefix(1);
   if (rest.starts_with('"')) {
     rest.remove_prefix(1);
     return rest.substr(0, rest.find('"'));
   }
-  return rest.substr(0, rest.find_first_of(",}\n "));
+  const std::string_view value = rest.substr(0, rest.find_first_of(",}\n "));
+  return value == "null" ? std::string_view{} : value;
+}
+
+namespace {
+
+// Reads texts and numbers of a described file from its text.
+class TextReader {
+ public:
+  explicit TextReader(std::string_view text) noexcept : text_(text) {}
+
+  void field(std::string_view key, auto&& value, std::string_view /*meaning*/) const noexcept {
+    read(value_in(text_, key), value);
+  }
+
+ private:
+  static void read(std::string_view value, std::string_view& text) noexcept { text = value; }
+  static void read(std::string_view value, facts::TextOrNull<std::string_view> text) noexcept {
+    text.text = value;
+  }
+  template <std::integral Number>
+  static void read(std::string_view value, Number& number) noexcept {
+    number = static_cast<Number>(number_in(value));
+  }
+  template <class Number>
+  static void read(std::string_view value, std::optional<Number>& number) noexcept {
+    if (!value.empty()) number = static_cast<Number>(number_in(value));
+  }
+  static void read(std::string_view, NoFileNames) noexcept {}
+
+  const std::string_view text_;
+};
+
+}  // namespace
+
+ManifestText manifest_in(std::string_view text) noexcept {
+  ManifestText manifest;
+  TextReader reader{text};
+  facts::Section<ManifestText>::describe(reader, manifest);
+  return manifest;
 }
 
 std::uint64_t seconds_of(std::string_view utc) noexcept {
@@ -140,23 +167,20 @@ std::uint64_t seconds_of(std::string_view utc) noexcept {
   return seconds > 0 ? static_cast<std::uint64_t>(seconds) : 0;
 }
 
-EpisodeBundle episode_bundle(std::string_view name, std::string_view manifest) noexcept {
-  const auto value = [&](std::string_view key) { return manifest_value(manifest, key); };
-  const std::string_view process = value("process");
-  const std::string_view follows = value("follows");
+EpisodeBundle episode_bundle(std::string_view name, const ManifestText& manifest) noexcept {
   EpisodeBundle bundle{};
   bundle.name = hash_of(name);
-  bundle.follows = hash_of(follows.substr(follows.rfind('/') + 1));
-  bundle.machine = hash_of(process.substr(0, process.find('-')));
-  bundle.process = hash_of(process);
-  bundle.tree = hash_of(value("process_tree"));
-  bundle.created_s = seconds_of(value("created_at_utc"));
-  bundle.started_s = seconds_of(value("process_started_at_utc"));
+  bundle.follows = hash_of(manifest.follows.substr(manifest.follows.rfind('/') + 1));
+  bundle.machine = hash_of(manifest.process.substr(0, manifest.process.find('-')));
+  bundle.process = hash_of(manifest.process);
+  bundle.tree = hash_of(manifest.process_tree);
+  bundle.created_s = seconds_of(manifest.created_at_utc);
+  bundle.started_s = seconds_of(manifest.process_started_at_utc);
   bundle.number = static_cast<std::uint32_t>(number_in(name.substr(name.rfind('_') + 1)));
-  bundle.process_bundle = static_cast<std::uint32_t>(number_in(value("process_bundle")));
+  bundle.process_bundle = static_cast<std::uint32_t>(manifest.process_bundle);
   bundle.verdict =
-      value_named<VerdictCode>(kVerdictNames, value("verdict")).value_or(VerdictCode::unknown);
-  bundle.trigger = value_named<Trigger>(kTriggerNames, value("reason")).value_or(Trigger::none);
+      value_named<VerdictCode>(kVerdictNames, manifest.verdict).value_or(VerdictCode::unknown);
+  bundle.trigger = value_named<Trigger>(kTriggerNames, manifest.reason).value_or(Trigger::none);
   return bundle;
 }
 

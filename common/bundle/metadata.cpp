@@ -1,12 +1,10 @@
-// metadata.json: what happened: outcome, verdict, crash, limit, request.
-//
-// complete() must find "outcome", "verdict", "crash", "limit", "limit_reserve" and "cgroup_account"
-// in this order near the front, and the request's "repeats" and "aftershocks" in the first 64 KiB.
-// The program's own texts come last, because they may be long.
+// metadata.json: what happened (common/facts/metadata.h).
 #include <algorithm>
+#include <optional>
 
 #include "common/bundle/files.h"
 #include "common/facts/account.h"
+#include "common/facts/metadata.h"
 #include "common/facts/writer.h"
 #include "common/text/device_text.h"
 #include "common/text/text.h"
@@ -32,24 +30,6 @@ struct Stack {
     text::write_stack(hook, json, view, node, names);
   }
 };
-
-void write_request(InHook hook, text::JsonWriter& json, const Job& job) noexcept {
-  Failure failure{};
-  session::Device device;
-  const bool has_failed =
-      job.cause.failure != 0 && job.view.read(TableId::failures, job.cause.failure, failure);
-  const bool has_device = text::read_device(job.view, failure.device.device, device);
-  const facts::StoredRequest<Stack> request{
-      {failure,
-       thread_of(job.view, failure.thread),
-       text::error_name(static_cast<Space>(failure.space), failure.error),
-       failure.repeats,
-       aftershocks_of(job.view, job.cause.failure),
-       {hook, job.view, failure.node, job.cause.exported_name}},
-      has_device,
-      device};
-  facts::write_section(json, has_failed ? &request : nullptr);
-}
 
 }  // namespace
 
@@ -78,46 +58,77 @@ std::string_view outcome_text(OutcomeKind kind, std::int32_t value,
 
 namespace {
 
+struct CustomMetadata {
+  std::string_view json_text;
+  void write(text::JsonWriter& json) const noexcept {
+    text::write_custom_metadata(json, json_text);
+  }
+};
+
+struct Metadata : facts::Metadata {
+  std::string_view reason, outcome;
+  const verdict::Verdict& verdict;
+  facts::Crash<CrashFrames> crash;
+  session::LimitReserve limit_reserve;
+  const session::CgroupAccount* account;
+  const facts::StoredRequest<Stack>* request;
+  std::optional<std::uint32_t> failure;
+  const session::ChildDeath* child;
+  std::string_view backend;
+  std::uint64_t captured_event_count;
+  ProgramText context;
+  ExceptionFields exception;
+  CustomMetadata custom_metadata;
+};
+
 // The program's words, else the label that it was at work under.
-void write_context(text::JsonWriter& json, const Job& job) noexcept {
-  const Cause& cause = job.cause;
+ProgramText context_of(const Cause& cause) noexcept {
   if (cause.texts != nullptr && cause.texts->context.data() != nullptr)
-    return json.string(cause.texts->context);
-  json.string_or_null(cause.reason.empty() ? cause.label : cause.reason);
+    return {cause.texts->context};
+  const std::string_view words = cause.reason.empty() ? cause.label : cause.reason;
+  return {words.empty() ? std::string_view{} : words};
 }
 
 }  // namespace
 
 bool write_metadata(InHook hook, Job& job) noexcept {
-  char outcome[32];
-  JsonFile file{hook, job, "metadata.json"};
-  text::JsonWriter& json = file.json();
-  json.begin_object();
-  json.key("schema_version").number(2);
-  json.key("reason").string(name_of(job.cause.trigger));
-  json.key("outcome").string(outcome_text(job.cause.outcome, job.cause.outcome_value, outcome));
-  facts::write_section(json, job.work.verdict);
-  facts::write_section(json, crash_of(hook, job.view, job.cause.exported_name));
-  facts::write_section(json, job.work.verdict.limit);
-  facts::write_section(json, session::limit_reserve_of(job.view.header()));
-  facts::write_section(json, job.cause.end != nullptr ? &job.cause.end->account : nullptr);
-  write_request(hook, json, job);
-  json.key("failure");
-  job.cause.failure == 0 ? json.null() : json.number(job.cause.failure);
-  facts::write_section(json, job.cause.child);
-  json.key("backend").string(backend_of(job));
-  json.key("captured_event_count").number(job.event_count);
+  const Cause& cause = job.cause;
   const text::ExceptionTexts none;
-  const text::ExceptionTexts& texts = job.cause.texts != nullptr ? *job.cause.texts : none;
-  json.key("context");
-  write_context(json, job);
-  for (const TextKey& text : kTextKeys) {
-    json.key(text.key);
-    text::write_text(json, texts.*text.text);
-  }
-  json.key("custom_metadata");
-  text::write_custom_metadata(json, texts.metadata);
-  json.end_object();
+  const text::ExceptionTexts& texts = cause.texts != nullptr ? *cause.texts : none;
+  Failure failure{};
+  session::Device device;
+  const bool has_failed =
+      cause.failure != 0 && job.view.read(TableId::failures, cause.failure, failure);
+  const session::Thread thread = thread_of(job.view, failure.thread);
+  const bool has_device = text::read_device(job.view, failure.device.device, device);
+  const facts::StoredRequest<Stack> request{
+      {failure,
+       thread,
+       text::error_name(static_cast<Space>(failure.space), failure.error),
+       {failure.repeats, aftershocks_of(job.view, cause.failure)},
+       {hook, job.view, failure.node, cause.exported_name}},
+      has_device,
+      device};
+  char outcome[32];
+  const Metadata metadata{
+      {},
+      name_of(cause.trigger),
+      outcome_text(cause.outcome, cause.outcome_value, outcome),
+      job.work.verdict,
+      crash_of(hook, job.view, cause.exported_name),
+      session::limit_reserve_of(job.view.header()),
+      cause.end != nullptr ? &cause.end->account : nullptr,
+      has_failed ? &request : nullptr,
+      cause.failure != 0 ? std::optional{cause.failure} : std::nullopt,
+      cause.child,
+      backend_of(job),
+      job.event_count,
+      context_of(cause),
+      exception_fields(texts),
+      {texts.metadata},
+  };
+  JsonFile file{hook, job, "metadata.json"};
+  facts::write(file.json(), metadata);
   return file.done();
 }
 

@@ -43,13 +43,6 @@ Relation relation_of(const RecordedProcess& process,
 
 }  // namespace
 
-std::string_view name_of(Relation relation) noexcept {
-#define X(name) std::string_view{#name},
-  static constexpr auto kNames = std::to_array<std::string_view>({OOMREC_RELATIONS(X)});
-#undef X
-  return oomrec::name_of(kNames, relation);
-}
-
 void set_relations(std::span<RecordedProcess> all) noexcept {
   for (RecordedProcess& process : all) process.relation = Relation::none;
   all[0].relation = Relation::self;

@@ -7,16 +7,9 @@
 #include <span>
 #include <string_view>
 
-namespace oomrec::bundle {
+#include "common/facts/processes.h"
 
-// Which recorded processes belong together. The kernel reuses pids: if several processes had the
-// parent's pid, the parent is the one that started last before the child. In the order of the list.
-// `relative`: shares an ancestor; `none`: not in the group.
-#define OOMREC_RELATIONS(X) X(self) X(parent) X(ancestor) X(child) X(descendant) X(relative) X(none)
-#define X(name) name,
-enum class Relation : std::uint8_t { OOMREC_RELATIONS(X) };
-#undef X
-std::string_view name_of(Relation) noexcept;
+namespace oomrec::bundle {
 
 // A recorded process, its recording and its bundle.
 struct RecordedProcess {
@@ -29,7 +22,8 @@ struct RecordedProcess {
   Relation relation;             // to the first of all
 };
 
-// Sets each process' relation to all[0], which becomes `self`.
+// Sets each process' relation to all[0], which becomes `self`. The kernel reuses pids: if several
+// processes had the parent's pid, the parent is the one that started last before the child.
 void set_relations(std::span<RecordedProcess> all) noexcept;
 
 // What else used the cgroup's memory.

@@ -15,6 +15,8 @@
 #include "common/bundle/manifest.h"
 #include "common/bundle/process_group.h"
 #include "common/bundle/session_summary.h"
+#include "common/facts/processes.h"
+#include "common/facts/writer.h"
 #include "common/session/directories.h"
 #include "common/system/files.h"
 #include "common/text/text.h"
@@ -59,15 +61,6 @@ class Directory {
   const int fd_;
 };
 
-// The figures of one row.
-struct Row {
-  std::string_view program;
-  std::uint64_t live_bytes = 0;
-  std::uint64_t peak_bytes = 0;
-  std::uint64_t rss_bytes = 0;  // 0: unknown
-  std::string_view outcome;
-};
-
 // The spaces of host memory that limits count.
 constexpr Space kHostSpaces[] = {Space::heap, Space::map};
 
@@ -90,10 +83,10 @@ class Processes {
   void add_session(const char* file) noexcept;
   void add_bundle(const char* name) noexcept;
 
+  void write_tree(text::JsonWriter&) noexcept;
   void write_self(text::JsonWriter&) noexcept;
   bool write_recorded(text::JsonWriter&, const RecordedProcess&) noexcept;
-  void write_row(text::JsonWriter&, const RecordedProcess&, const Header&, const Row&) noexcept;
-  void write_others(text::JsonWriter&) noexcept;
+  void write_others(text::JsonWriter&, std::span<const OtherProcess>) noexcept;
 
   std::string_view outcome_of(const Header&, bool alive) noexcept;
   std::string_view outcome_in(const Directory& bundle, bool alive) noexcept;
@@ -243,33 +236,29 @@ std::string_view Processes::outcome_in(const Directory& bundle, bool alive) noex
   if (alive) return outcome_text(OutcomeKind::running, 0, outcome_);
   const long bytes =
       system::read_file_at(bundle.fd(), "metadata.json", memory_.metadata, sizeof memory_.metadata);
-  const std::string_view word = manifest_value(
-      {memory_.metadata, bytes > 0 ? static_cast<std::size_t>(bytes) : 0}, "outcome");
+  const std::string_view word = value_in(
+      {memory_.metadata, bytes > 0 ? static_cast<std::size_t>(bytes) : 0}, facts::kOutcomeKey);
   if (word.empty() || word == name_of(OutcomeKind::running))
     return outcome_text(OutcomeKind::unknown, 0, outcome_);
   return text::Text{outcome_}.add(word).view();
 }
 
-void Processes::write_row(text::JsonWriter& json, const RecordedProcess& process,
-                          const Header& header, const Row& row) noexcept {
-  char key[96];
-  json.begin_object(text::JsonLayout::one_line);
-  json.key("pid").signed_number(header.pid);
-  json.key("ppid").signed_number(header.parent_pid);
-  json.key("program").string_or_null(row.program);
-  json.key("relation").string(name_of(process.relation));
-  json.key("live_bytes").number(row.live_bytes);
-  json.key("peak_bytes").number(row.peak_bytes);
-  json.key("rss_bytes");
-  row.rss_bytes == 0 ? json.null() : json.number(row.rss_bytes);
-  json.key("outcome").string(row.outcome);
-  json.key("bundle").string_or_null(process.bundle);
-  json.key("process").string(process_key(header, key));
-  json.end_object();
+using Row = facts::StoredProcess<std::string_view>;
+
+// Without figures, outcome and program. `key`: a buffer for its key.
+Row row_of(const RecordedProcess& process, const Header& header, std::span<char> key) noexcept {
+  Row row;
+  row.pid = header.pid;
+  row.parent_pid = header.parent_pid;
+  row.relation = process.relation;
+  row.bundle = process.bundle;
+  row.process = process_key(header, key);
+  return row;
 }
 
 void Processes::write_self(text::JsonWriter& json) noexcept {
-  Row row;
+  char key[96];
+  Row row = row_of(all_[0], header_, key);
   row.program = text::base_name(job_.view.string(header_.executable));
   for (const Space space : kHostSpaces)
     row.live_bytes +=
@@ -277,7 +266,7 @@ void Processes::write_self(text::JsonWriter& json) noexcept {
   row.peak_bytes = peak_bytes(header_, row.live_bytes);
   row.rss_bytes = rss_of(header_, job_.cause.alive);
   row.outcome = outcome_text(job_.cause.outcome, job_.cause.outcome_value, outcome_);
-  write_row(json, all_[0], header_, row);
+  facts::write(json, row);
 }
 
 // False: its recording is gone.
@@ -292,7 +281,8 @@ bool Processes::write_recorded(text::JsonWriter& json, const RecordedProcess& pr
   const bool alive = has_session
                          ? session::life_of(session::HeaderStart{header}) == session::Life::alive
                          : is_visible_by_pid(header);
-  Row row;
+  char key[96];
+  Row row = row_of(process, header, key);
   row.program = recording.base_name(program_of(header), program_);
   const bool replaced = header.state == static_cast<std::uint32_t>(State::replaced);
   for (const Space space : kHostSpaces)
@@ -300,42 +290,12 @@ bool Processes::write_recorded(text::JsonWriter& json, const RecordedProcess& pr
   row.peak_bytes = peak_bytes(header, row.live_bytes);
   row.rss_bytes = rss_of(header, alive);
   row.outcome = has_session ? outcome_of(header, alive) : outcome_in(bundle, alive);
-  write_row(json, process, header, row);
+  facts::write(json, row);
   return true;
 }
 
-void Processes::write_others(text::JsonWriter& json) noexcept {
-  const auto found = all_.first(count_);
-  const std::string_view cgroup = job_.view.string(header_.cgroup);
-  text::Text directory{job_.work.line};
-  directory.add(cgroup);
-  OtherProcess largest[kMaxOtherProcesses];
-  const int count = cgroup.empty() || directory.truncated()
-                        ? -1
-                        : find_largest_others(directory.c_str(), found, memory_.pids, largest);
-  json.key("cgroup");
-  count < 0 ? json.null() : json.string(directory.view());
-  json.key("others").begin_array();
-  for (int i = 0; i < count; ++i) {
-    const std::int32_t pid = largest[i].pid;
-    const bool recorded =
-        std::any_of(found.begin(), found.end(), [&](const RecordedProcess& process) {
-          return process.pid == pid && process.start_ticks == system::start_ticks(pid);
-        });
-    json.begin_object(text::JsonLayout::one_line);
-    json.key("pid").signed_number(pid);
-    json.key("program").string_or_null(program_of(pid, memory_.pids));
-    json.key("rss_bytes").number(largest[i].rss_bytes);
-    json.key("recorded").boolean(recorded);
-    json.end_object();
-  }
-  json.end_array();
-}
-
-void Processes::write(text::JsonWriter& json) noexcept {
-  json.begin_object();
-  json.key("schema_version").number(1);
-  json.key("processes").begin_array();
+void Processes::write_tree(text::JsonWriter& json) noexcept {
+  json.begin_array();
   std::size_t listed = 0;
   for (const RecordedProcess& process : all_.first(count_)) {
     if (process.relation == Relation::none) continue;
@@ -349,11 +309,56 @@ void Processes::write(text::JsonWriter& json) noexcept {
     }
   }
   json.end_array();
-  write_others(json);
+}
+
+void Processes::write_others(text::JsonWriter& json,
+                             std::span<const OtherProcess> others) noexcept {
+  const auto found = all_.first(count_);
+  json.begin_array();
+  for (const OtherProcess& other : others) {
+    const bool recorded =
+        std::any_of(found.begin(), found.end(), [&](const RecordedProcess& process) {
+          return process.pid == other.pid && process.start_ticks == system::start_ticks(other.pid);
+        });
+    facts::write(
+        json, facts::OtherProcess<std::string_view>{other.pid, program_of(other.pid, memory_.pids),
+                                                    other.rss_bytes, recorded});
+  }
+  json.end_array();
+}
+
+void Processes::write(text::JsonWriter& json) noexcept {
+  struct Tree {
+    Processes& of;
+    void write(text::JsonWriter& to) const noexcept { of.write_tree(to); }
+  };
+  struct Others {
+    Processes& of;
+    std::span<const OtherProcess> largest;
+    void write(text::JsonWriter& to) const noexcept { of.write_others(to, largest); }
+  };
+  struct File : facts::Processes {
+    Tree processes;
+    std::string_view cgroup;
+    Others others;
+    std::string_view session_directory;
+    const std::size_t& left_out;  // counted while the tree is written
+  };
+  const std::string_view cgroup = job_.view.string(header_.cgroup);
+  text::Text directory{job_.work.line};
+  directory.add(cgroup);
+  OtherProcess largest[kMaxOtherProcesses];
+  const int count =
+      cgroup.empty() || directory.truncated()
+          ? -1
+          : find_largest_others(directory.c_str(), all_.first(count_), memory_.pids, largest);
   const char* const sessions = job_.cause.session_directory;
-  json.key("session_directory").string_or_null(sessions != nullptr ? sessions : "");
-  json.key("left_out").number(left_out_);
-  json.end_object();
+  facts::write(json, File{{},
+                          {*this},
+                          count < 0 ? std::string_view{} : directory.view(),
+                          {*this, {largest, static_cast<std::size_t>(std::max(0, count))}},
+                          sessions != nullptr ? sessions : std::string_view{},
+                          left_out_});
 }
 
 }  // namespace

@@ -80,17 +80,16 @@ bool describe(int dump_directory, const char* name, uid_t owner, Workspace& work
   if (directory < 0) return false;
   char* const buffer = work.json + kPart;
   const long read = system::read_file_at(directory, "manifest.json", buffer, kPart);
-  const std::string_view manifest{buffer, read > 0 ? static_cast<std::size_t>(read) : 0};
+  const ManifestText manifest =
+      manifest_in({buffer, read > 0 ? static_cast<std::size_t>(read) : 0});
   struct stat status;
-  bool ours = !manifest_value(manifest, "oomrec_version").empty() &&
-              system::stat_at(directory, ".", status) == 0 && status.st_uid == owner;
+  bool ours = !manifest.oomrec_version.empty() && system::stat_at(directory, ".", status) == 0 &&
+              status.st_uid == owner;
   out = {};
   if (ours) {
     out.episode = episode_bundle(name, manifest);
-    const std::string_view verdict = manifest_value(manifest, "verdict");
-    const std::string_view reason = manifest_value(manifest, "reason");
-    out.is_about_memory = is_about_memory(verdict, reason);
-    out.is_doubtful = is_doubtful(verdict, reason);
+    out.is_about_memory = is_about_memory(manifest.verdict, manifest.reason);
+    out.is_doubtful = is_doubtful(manifest.verdict, manifest.reason);
     const std::string_view text{name};
     text::Text{out.name}.add(text);
     ours = text.size() < sizeof out.name && measure(directory, work.json + 2 * kPart, out.bytes);

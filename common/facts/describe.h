@@ -65,6 +65,18 @@ struct Name {
 template <class Char, std::size_t N>
 Name(Char (&)[N]) -> Name<Char, N>;
 
+// Text; null if it is empty. `form`: the definition in docs/schemas that it follows, which also
+// says whether it may be null.
+template <class Text>
+struct TextOrNull {
+  Text& text;
+  std::string_view form = {};
+};
+template <class Text>
+TextOrNull(Text&) -> TextOrNull<Text>;
+template <class Text>
+TextOrNull(Text&, std::string_view) -> TextOrNull<Text>;
+
 // Text of the recorder's own, NUL-terminated, and a list of it.
 template <class Char, std::size_t N>
 struct Sentence {

@@ -43,6 +43,30 @@ struct Section<session::Thread> {
   }
 };
 
+// What is counted on after the bundle is written.
+struct RequestCounts {
+  std::uint64_t repeats = 0;
+  Aftershocks aftershocks;
+};
+
+inline constexpr std::string_view kRepeatsKey = "repeats";
+
+template <>
+struct Section<RequestCounts> {
+  static constexpr std::string_view key = "request";
+  static constexpr std::string_view meaning = "the request that failed; `null` if none did";
+  static constexpr JsonLayout layout = JsonLayout::lines;
+
+  static void describe(auto& v, auto& counts) {
+    v.field(kRepeatsKey, counts.repeats,
+            "how often the same stack failed again, counted when the outcome is completed: 10 s "
+            "after the bundle, or at the process' end if that was sooner or by a signal. Before "
+            "that, and in all but the last bundle of a process, the count when the bundle was "
+            "written");
+    v.section(counts.aftershocks);
+  }
+};
+
 // The stack has a function write(json).
 template <class StackOfFrames>
 struct Request {
@@ -51,8 +75,7 @@ struct Request {
   const session::Failure& failure;
   const session::Thread& thread;
   std::string_view error;  // empty: none
-  std::uint64_t repeats;
-  Aftershocks aftershocks;
+  RequestCounts counts;
   Stack stack;
 };
 // In a bundle's file …
@@ -70,8 +93,8 @@ struct ShownRequest : Request<Stack> {
 template <class Fact>
 requires std::derived_from<Fact, Request<typename Fact::Stack>>
 struct Section<Fact> {
-  static constexpr std::string_view key = "request";
-  static constexpr std::string_view meaning = "the request that failed; `null` if none did";
+  static constexpr std::string_view key = Section<RequestCounts>::key;
+  static constexpr std::string_view meaning = Section<RequestCounts>::meaning;
   static constexpr JsonLayout layout = JsonLayout::lines;
 
   static void describe(auto& v, const Fact& request) {
@@ -85,12 +108,7 @@ struct Section<Fact> {
     v.field("error", known_if(!request.error.empty(), request.error),
             "its name; `torch.OutOfMemoryError` in a bundle, `null` elsewhere, if PyTorch failed "
             "without calling the driver");
-    v.field("repeats", request.repeats,
-            "how often the same stack failed again, counted when the outcome is completed: 10 s "
-            "after the bundle, or at the process' end if that was sooner or by a signal. Before "
-            "that, and in all but the last bundle of a process, the count when the bundle was "
-            "written");
-    v.section(request.aftershocks);
+    Section<RequestCounts>::describe(v, request.counts);
     v.section(request.thread);
     v.field("stack", request.stack, "where it was made");
     if constexpr (requires { request.device; }) {

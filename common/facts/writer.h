@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 
 #include "common/facts/describe.h"
 #include "common/session/vocabulary.h"
@@ -48,6 +49,14 @@ class Writer {
   template <class Value>
   void put(const OrNull<Value>& value) {
     value.is_known ? put(value.value) : json_.null();
+  }
+  template <class Value>
+  void put(const std::optional<Value>& value) {
+    value ? put(*value) : json_.null();
+  }
+  template <class Text>
+  void put(const TextOrNull<Text>& text) {
+    json_.string_or_null(text.text);
   }
   template <class Number, class Names>
   void put(const Named<Number, Names>& number) {
@@ -96,6 +105,11 @@ template <class Json, class Fact>
 void write_section(Json& json, const Fact* fact) {
   json.key(Section<Fact>::key);
   fact != nullptr ? write(json, *fact) : json.null();
+}
+
+template <class Json, class Fact>
+void write_section(Json& json, const std::optional<Fact>& fact) {
+  write_section(json, fact ? &*fact : nullptr);
 }
 
 template <class Json>

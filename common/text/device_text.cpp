@@ -14,21 +14,6 @@ std::uint64_t saturating_subtract(std::uint64_t whole, std::uint64_t part) noexc
   return whole > part ? whole - part : 0;
 }
 
-// "13.5", "6.2.41134". CUDA: 1000 × major + 10 × minor; HIP: 10,000,000 × major + 100,000 × minor +
-// patch.
-void add_version(Text& text, Vendor vendor, std::uint32_t version) noexcept {
-  if (vendor == Vendor::cuda) {
-    text.number(version / 1000).add('.').number(version % 1000 / 10);
-  } else {
-    text.number(version / 10'000'000).add('.').number(version % 10'000'000 / 100'000);
-    text.add('.').number(version % 100'000);
-  }
-}
-
-void write_number_or_null(JsonWriter& json, bool known, std::uint64_t bytes) noexcept {
-  known ? json.number(bytes) : json.null();
-}
-
 }  // namespace
 
 bool read_device(const session::View& view, std::uint32_t entry, Device& device) noexcept {
@@ -92,30 +77,15 @@ unsigned fragmentation_percent(std::uint64_t free_bytes, std::uint64_t reserved)
                                100);
 }
 
-void write_gpu(JsonWriter& json, const session::View& view, const Device& device) noexcept {
-  char uuid[48], version[32];
-  Text uuid_text{uuid}, version_text{version};
-  add_uuid(uuid_text, device);
-  const session::Driver& driver =
-      view.header().drivers[static_cast<std::size_t>(vendor_of(device))];
-  if (driver.version != 0) add_version(version_text, vendor_of(device), driver.version);
-  const bool polled = device.polled_ns != 0;
-  json.begin_object();
-  json.key("vendor").string(vendor_name(device));
-  json.key("ordinal").signed_number(device.ordinal);
-  json.key("uuid").string(uuid_text.view());
-  json.key("name").string_or_null(name_of(device));
-  json.key("driver_version").string_or_null(version_text.view());
-  json.key("driver_path").string_or_null(view.string(driver.path));
-  json.key("total_bytes");
-  write_number_or_null(json, polled, device.total_bytes);
-  json.key("free_bytes");
-  write_number_or_null(json, polled, device.free_bytes);
-  json.key("limit_bytes");
-  write_number_or_null(json, device.limit_bytes != 0, device.limit_bytes);
-  json.key("counted_bytes").number(device.counted_bytes());
-  json.key("peak_bytes").number(device.peak_bytes);
-  json.end_object();
+// CUDA: 1000 × major + 10 × minor; HIP: 10,000,000 × major + 100,000 × minor +
+// patch.
+void add_version(Text& text, Vendor vendor, std::uint32_t version) noexcept {
+  if (vendor == Vendor::cuda) {
+    text.number(version / 1000).add('.').number(version % 1000 / 10);
+  } else {
+    text.number(version / 10'000'000).add('.').number(version % 10'000'000 / 100'000);
+    text.add('.').number(version % 100'000);
+  }
 }
 
 std::string_view driver_versions(const session::View& view, std::span<char> buffer) noexcept {

@@ -1,4 +1,4 @@
-// Text and JSON of a GPU and its figures, for verdicts, the report and the bundle's files.
+// Text of a GPU and its figures, for verdicts, the report and the bundle's files.
 //
 // An unknown device is "cuda", one without a name "cuda:0". Reads only the session.
 #pragma once
@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "common/session/view.h"
-#include "common/text/json_writer.h"
 #include "common/text/text.h"
 
 namespace oomrec::text {
@@ -41,8 +40,8 @@ inline constexpr unsigned kFragmentedPercent = 30, kBadlyFragmentedPercent = 50;
 std::string_view fragmentation_word(unsigned percent) noexcept;
 unsigned fragmentation_percent(std::uint64_t free_bytes, std::uint64_t reserved) noexcept;
 
-// A value of environment.json's `gpus`, and "CUDA 13.5" of the drivers in use.
-void write_gpu(JsonWriter&, const session::View&, const session::Device&) noexcept;
+// "13.5", "6.2.41134"; "CUDA 13.5" of the drivers in use.
+void add_version(Text&, session::Vendor, std::uint32_t version) noexcept;
 std::string_view driver_versions(const session::View&, std::span<char> buffer) noexcept;
 
 }  // namespace oomrec::text

@@ -1,4 +1,4 @@
-"""docs/schemas/facts.json and the tables of keys in docs/json.md are what common/facts describes.
+"""The schemas and tables of keys of a bundle's files and sections are what common/facts describes.
 
 `OOMREC_WRITE_GOLDEN=1 pytest -k has_the_table` rewrites both.
 """
@@ -7,20 +7,34 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 from schemas import SCHEMAS
 
-PAGE = SCHEMAS.parent / "json.md"
+DOCS = SCHEMAS.parent
+ROOT = DOCS.parent
 REWRITE = "OOMREC_WRITE_GOLDEN=1 pytest -k has_the_table rewrites it"
-BEGIN, END = "<!-- keys of facts -->\n", "<!-- end of facts -->\n"
+# Sections as they are named in a table; None: like another.
+PATHS = {
+    "stored_request": None,
+    "stored_process": None,
+    "tree_process": "processes[]",
+    "other_process": "others[]",
+    "space": None,
+    "map_space": "spaces.SPACE",
+    "named_space": None,
+}
+# Sections in the table of a file instead.
+IN_FILES = ["cgroup", "heap", "heap_area", "gpu", "module"]
+FILES = ["manifest", "metadata", "processes", "environment"]
 
 
 @pytest.fixture(scope="module")
-def facts(build_dir) -> dict:
-    """The schemas of sections and of the words in them, as tests/unit/common/facts/print_facts.cpp prints them."""
+def printed(build_dir) -> dict:
+    """The schemas of sections, of the words in them and of files, as tests/unit/common/facts/print_facts.cpp prints them."""
     return json.loads(subprocess.check_output([build_dir / "tests/unit/common/facts"]))
 
 
@@ -39,13 +53,27 @@ def compact(value, indent: int = 0) -> str:
     return opening + inner + ("," + inner).join(parts) + outer + closing
 
 
-def rows(path: str, schema: dict) -> list[str]:
-    """The rows of a table of keys: a section or member, then its own."""
+def referred(schema: dict) -> str:
+    """The section that a schema refers to, be it null or not; empty: none."""
+    parts = [schema, *schema.get("anyOf", ())]
+    references = [part["$ref"] for part in parts if "$ref" in part]
+    return references[0].removeprefix("#/$defs/") if references else ""
+
+
+def rows(path: str, schema: dict, defs: dict) -> list[str]:
+    """The rows of a table of keys: a section or member, then its own, also those of IN_FILES."""
     words = [f"`{word}`" for word in schema.get("enum", ()) if word]
     meaning = schema["description"] + (f" ({', '.join(words)})" if words else "")
-    members = schema.get("properties", {}).items()
+    members, within = schema.get("properties", {}), f"{path}."
+    if (name := referred(schema)) in IN_FILES:
+        members = defs[name]["properties"]
+    elif (name := referred(schema.get("items", {}))) in IN_FILES:
+        members, within = defs[name]["properties"], f"{path}[]."
     return [f"| `{path}` | {meaning} |"] + [
-        row for key, part in members for row in rows(f"{path}.{key}", part)
+        row
+        for key, part in members.items()
+        if "description" in part
+        for row in rows(within + key, part, defs)
     ]
 
 
@@ -55,21 +83,74 @@ def compare_or_write(path: Path, new: str) -> None:
     assert path.read_text() == new, REWRITE
 
 
-def test_the_schema_has_the_table_of_facts(facts):
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "facts",
-        "$comment": "Sections that a bundle's files and the commands have in common. Generated.",
-        "$defs": facts,
+def schema_of(title: str, comment: str, schema: dict) -> str:
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    return compact({"$schema": draft, "title": title, "$comment": comment, **schema}) + "\n"
+
+
+def compare_table(page: str, name: str, table: list[str]) -> None:
+    """The table stands in the page between two comments."""
+    text = (DOCS / page).read_text()
+    begin, end = f"<!-- keys of {name} -->\n", f"<!-- end of {name} -->\n"
+    lines = ["| key | meaning |", "| --- | --- |", *table]
+    before, after = text[: text.index(begin)], text[text.index(end) :]
+    compare_or_write(DOCS / page, before + begin + "\n" + "\n".join(lines) + "\n\n" + after)
+
+
+def test_the_schema_has_the_table_of_facts(printed):
+    comment = "Sections that a bundle's files and the commands have in common. Generated."
+    facts = {"$defs": printed["$defs"]}
+    compare_or_write(SCHEMAS / "facts.json", schema_of("facts", comment, facts))
+
+
+def test_the_page_has_the_table_of_facts(printed):
+    table = []
+    for key, schema in printed["$defs"].items():
+        path = PATHS.get(key, key)
+        if "description" in schema and path and key not in IN_FILES:
+            table += rows(path, schema, printed["$defs"])
+    compare_table("json.md", "facts", table)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_has_the_table_of_facts(printed, name):
+    schema = printed["files"][name]
+    shared = json.loads(json.dumps(schema).replace('"#/$defs/', '"facts.json#/$defs/'))
+    compare_or_write(SCHEMAS / f"{name}.json", schema_of(name, "Generated.", shared))
+    table = [
+        row
+        for key, part in schema["properties"].items()
+        for row in rows(key, part, printed["$defs"])
+    ]
+    compare_table("bundle-format.md", f"{name}.json", table)
+
+
+def keys_of(schema) -> set[str]:
+    """The keys of all objects in a schema."""
+    if isinstance(schema, list):
+        return set().union(*map(keys_of, schema))
+    if not isinstance(schema, dict):
+        return set()
+    properties = schema.get("properties")
+    own = set(properties) if isinstance(properties, dict) else set()
+    return own.union(*map(keys_of, schema.values()))
+
+
+def test_a_key_of_a_fact_stands_only_in_its_description(printed):
+    """Keys of two words and more that no other file and no command has."""
+    by_hand = [path for path in SCHEMAS.glob("*.json") if path.stem not in ["facts", *FILES]]
+    others = set().union(*(keys_of(json.loads(path.read_text())) for path in by_hand))
+    keys = {key for key in keys_of(printed) - others if "_" in key}
+    assert len(keys) > 30
+    as_key = re.compile(
+        r"(?:\b(?:key|member|text_of|number_of|value_in|contains)\((?:[^()\"]|\([^()]*\))*|\{\s*|\[)"
+        r"\"(%s)\"" % "|".join(keys)
+    )
+    found = {
+        f"{path.relative_to(ROOT)}: {key}"
+        for folder in ("common", "recorder", "shim", "tools")
+        for path in (ROOT / folder).rglob("*.[ch]*")
+        if path.suffix in (".cpp", ".h") and path.parent.name != "facts"
+        for key in as_key.findall(path.read_text())
     }
-    compare_or_write(SCHEMAS / "facts.json", compact(schema) + "\n")
-
-
-def test_the_page_has_the_table_of_facts(facts):
-    text = PAGE.read_text()
-    table = ["| key | meaning |", "| --- | --- |"]
-    for key, schema in facts.items():
-        if "description" in schema and key != "stored_request":  # like `request`
-            table += rows(key, schema)
-    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
-    compare_or_write(PAGE, before + BEGIN + "\n" + "\n".join(table) + "\n\n" + after)
+    assert found == set(), "describe it in common/facts, and read it there"

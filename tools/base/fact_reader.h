@@ -18,6 +18,17 @@
 
 namespace oomrec::tools {
 
+// A part of a fact that is JSON itself: stacks, the program's own object.
+struct JsonPart {
+  Json json;
+  void write(auto& tree) const { tree.value(json); }
+};
+
+template <class Fact>
+Fact fact_of(const Json& object);
+template <class Fact>
+std::optional<Fact> fact_in(const Json& parent);
+
 // What is absent, null or of another type stays as it is.
 class FactReader {
  public:
@@ -36,6 +47,16 @@ class FactReader {
     object(key, layout, meaning, members);
   }
 
+  template <class Fact>
+  void section(Fact& fact) {
+    FactReader inner{member(object_, facts::Section<Fact>::key)};
+    facts::Section<Fact>::describe(inner, fact);
+  }
+  template <class Fact>
+  void section(std::optional<Fact>& fact) {
+    fact = fact_in<Fact>(object_);
+  }
+
  private:
   template <std::unsigned_integral Number>
   static void read(const Json& json, Number& number) {
@@ -45,10 +66,29 @@ class FactReader {
   static void read(const Json& json, Number& number) {
     if (json.is_number_integer()) number = json.get<Number>();
   }
-  // What was computed of the others is not read.
-  template <std::integral Number>
-  static void read(const Json&, const Number&) {}
-  static void read(const Json&, std::string_view) {}
+  static void read(const Json&, std::string_view) {}  // computed, not stored
+  static void read(const Json& json, std::string& text) {
+    if (json.is_string()) text = json.text();
+  }
+  static void read(const Json& json, JsonPart& part) { part.json = json; }
+  template <class Value>
+  static void read(const Json& json, std::optional<Value>& value) {
+    const bool fits =
+        std::same_as<Value, std::string> ? json.is_string() : json.is_number_unsigned();
+    if (fits) value = json.get<Value>();
+  }
+  template <class Element>
+  static void read(const Json& json, std::vector<Element>& list) {
+    for (const Json& element : json)
+      if constexpr (requires { facts::Section<Element>::key; })
+        list.push_back(fact_of<Element>(element));
+      else
+        read(element, list.emplace_back());
+  }
+  template <class Text>
+  static void read(const Json& json, const facts::TextOrNull<Text>& text) {
+    read(json, text.text);
+  }
   template <class Value>
   static void read(const Json& json, const facts::OrNull<Value>& value) {
     read(json, value.value);
@@ -80,15 +120,20 @@ class FactReader {
   const Json& object_;
 };
 
+// The fact in this object.
+template <class Fact>
+Fact fact_of(const Json& object) {
+  Fact fact{};
+  FactReader reader{object};
+  facts::Section<Fact>::describe(reader, fact);
+  return fact;
+}
+
 // The section of `parent` with this fact; nothing if it is absent, null or no object.
 template <class Fact>
 std::optional<Fact> fact_in(const Json& parent) {
   const Json& section = member(parent, facts::Section<Fact>::key);
-  if (!section.is_object()) return std::nullopt;
-  Fact fact{};
-  FactReader reader{section};
-  facts::Section<Fact>::describe(reader, fact);
-  return fact;
+  return section.is_object() ? std::optional{fact_of<Fact>(section)} : std::nullopt;
 }
 
 // Builds a Json by the calls that JsonWriter has, so that a fact is described once for the bundle's
@@ -141,6 +186,14 @@ Json fact_json(const Fact& fact) {
 template <class Fact>
 Json fact_member(const Fact& fact) {
   return Json::array({facts::Section<Fact>::key, fact_json(fact)});
+}
+
+// A list of facts.
+template <class Fact>
+Json facts_json(const std::vector<Fact>& facts) {
+  Json rows = Json::array();
+  for (const Fact& fact : facts) rows.push_back(fact_json(fact));
+  return rows;
 }
 
 }  // namespace oomrec::tools

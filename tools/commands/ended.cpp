@@ -88,8 +88,8 @@ void enter_for_process(std::int32_t pid, const recording::Information& informati
 
 // Whether the bundle's process kept its recording below this --session-dir.
 bool is_recorded_in(const fs::path& bundle, const fs::path& directory) {
-  const Json processes = read_json(bundle, "processes.json");
-  return fs::path{text_of(processes, "session_directory").value_or("")}.parent_path() == directory;
+  const auto processes = bundles::read_file<bundles::Processes>(bundle);
+  return fs::path{processes.session_directory}.parent_path() == directory;
 }
 
 // Of dead processes: who is alive there was not ended.

@@ -32,7 +32,7 @@ bool is_resolvable(const session::View& view, std::uint64_t frame) {
 // some frames. The bundle's metadata holds those frames.
 std::vector<recording::LocationId> stack_of(const bundles::Source& source,
                                             const session::Crash& crash) {
-  const Json& stored = member(member(source.metadata, "crash"), "stack");
+  const Json& stored = source.metadata.crash.stack.json;
   const std::uint32_t count = std::min(crash.frame_count, session::kCrashFrames);
   std::vector<recording::LocationId> stack;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -110,12 +110,11 @@ std::string value_text(const Json& value) {
 
 std::string exception_text(const bundles::Source& source, bool full, const Terminal& terminal) {
   std::string lines;
-  const auto type = text_of(source.metadata, "exception_type");
+  const auto& [type, module, message, traceback] = source.metadata.exception;
   if (type) {
-    const std::string message = text_of(source.metadata, "exception_message").value_or("");
-    lines = fmt::format("  {}{}\n", terminal.paint(Colour::bold, printable(*type)),
-                        message.empty() ? "" : ": " + wrap(printable(message), kColumns, 4));
-    const auto traceback = text_of(source.metadata, "exception_traceback");
+    lines = fmt::format(
+        "  {}{}\n", terminal.paint(Colour::bold, printable(*type)),
+        !message || message->empty() ? "" : ": " + wrap(printable(*message), kColumns, 4));
     if (full && traceback) lines += lines_of(*traceback, 4);
   }
   if (!source.reason().empty() && source.trigger() != Trigger::request)
@@ -134,19 +133,17 @@ std::string exception_text(const bundles::Source& source, bool full, const Termi
 }
 
 Json exception_json(const bundles::Source& source) {
-  if (!text_of(source.metadata, "exception_type")) return nullptr;
-  const auto text = [&](std::string_view name) -> Json {
-    const auto found = text_of(source.metadata, fmt::format("exception_{}", name));
-    return found ? Json(*found) : Json(nullptr);
-  };
-  return {{"type", text("type")},
-          {"module", text("module")},
-          {"message", text("message")},
-          {"traceback", text("traceback")}};
+  constexpr std::size_t kPrefix = std::string_view{"exception_"}.size();
+  const auto& texts = source.metadata.exception;
+  if (!texts.front()) return nullptr;
+  Json exception = Json::object();
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    exception[facts::kExceptionKeys[i].substr(kPrefix)] = texts[i] ? Json(*texts[i]) : nullptr;
+  return exception;
 }
 
 Json custom_metadata_json(const bundles::Source& source) {
-  const Json& entries = member(source.metadata, "custom_metadata");
+  const Json& entries = source.metadata.custom_metadata.json;
   return entries.is_object() ? entries : Json::object();
 }
 

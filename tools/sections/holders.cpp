@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tools/base/fact_reader.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::sections {
@@ -178,20 +179,22 @@ std::string spaces_text(const recording::Recording& recording) {
   return text;
 }
 
+facts::SpaceTotals totals_of(const recording::Recording& recording, Space space) {
+  const recording::SpaceTotals totals = recording.totals(space);
+  return {totals.live_bytes, totals.live_count, recording.peak_bytes(space), totals.allocated_bytes,
+          totals.allocated_count};
+}
+
 Json spaces_json(const recording::Recording& recording) {
   Json spaces = Json::object();
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
     const auto space = static_cast<Space>(i);
     if (!has_totals(space)) continue;
-    const recording::SpaceTotals totals = recording.totals(space);
-    Json& row = spaces[std::string{name_of(space)}];
-    row = {
-        {"live_bytes", totals.live_bytes},           {"live_count", totals.live_count},
-        {"peak_bytes", recording.peak_bytes(space)}, {"allocated_bytes", totals.allocated_bytes},
-        {"allocated_count", totals.allocated_count},
-    };
-    if (space == Space::map)
-      row["reserved_bytes"] = recording.header().spaces[i].reserved_bytes.load();
+    const facts::SpaceTotals totals = totals_of(recording, space);
+    spaces[name_of(space)] =
+        space == Space::map
+            ? fact_json(facts::MapTotals{totals, recording.header().spaces[i].reserved_bytes})
+            : fact_json(totals);
   }
   return spaces;
 }

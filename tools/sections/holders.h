@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/facts/space.h"
 #include "tools/base/json.h"
 #include "tools/bundles/store/source.h"
 #include "tools/recording/analysis/stacks.h"
@@ -66,6 +67,7 @@ recording::At moment_of(const bundles::Source&, std::string_view asked = {});
 // A line for each space that was used.
 std::string spaces_text(const recording::Recording&);
 
+facts::SpaceTotals totals_of(const recording::Recording&, Space);
 Json spaces_json(const recording::Recording&);  // all of them, by name
 
 }  // namespace oomrec::tools::sections

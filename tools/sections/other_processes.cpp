@@ -12,6 +12,7 @@
 #include "tools/base/directory.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
+#include "tools/bundles/store/outcome.h"
 
 namespace oomrec::tools::sections {
 namespace {
@@ -26,10 +27,10 @@ std::map<std::string, fs::path> latest_bundles(const fs::path& directory) {
   std::map<std::string, std::pair<std::string, fs::path>> latest;
   for (const fs::path& path : entries_of(directory)) {
     if (is_hidden(path)) continue;
-    const Json manifest = read_json(path, "manifest.json");
-    const std::pair candidate{text_of(manifest, "created_at_utc").value_or(""), path};
-    if (const auto process = text_of(manifest, "process"))
-      latest[*process] = std::max(latest[*process], candidate);
+    const auto manifest = bundles::read_file<bundles::Manifest>(path);
+    if (!manifest.process.empty())
+      latest[manifest.process] =
+          std::max(latest[manifest.process], std::pair{manifest.created_at_utc, path});
   }
   std::map<std::string, fs::path> bundles;
   for (auto& [process, bundle] : latest) bundles[process] = bundle.second;
@@ -40,58 +41,33 @@ bool is_provisional(const std::string& outcome) {
   return outcome == name_of(OutcomeKind::running) || outcome == name_of(OutcomeKind::unknown);
 }
 
-std::string word_of(const Json& row, std::string_view key) {
-  return printable(text_of(row, key).value_or(""));
-}
-
-OtherProcess other_in(const Json& row) {
-  return {number_of(row, "pid"), number_of(row, "rss_bytes"), word_of(row, "program"),
-          member(row, "recorded") == Json(true)};
-}
-
-TreeProcess member_in(const Json& row, const bundles::Source& source,
-                      const std::map<std::string, fs::path>& bundles) {
-  TreeProcess process{other_in(row),
-                      number_of(row, "ppid"),
-                      number_of(row, "live_bytes"),
-                      number_of(row, "peak_bytes"),
-                      word_of(row, "relation"),
-                      text_of(row, "outcome").value_or("unknown"),
-                      text_of(row, "bundle").value_or("")};
-  const auto later = bundles.find(text_of(row, "process").value_or(""));
-  if (process.is_self()) {
+void update(bundles::TreeProcess& process, const bundles::Source& source,
+            const std::map<std::string, fs::path>& bundles) {
+  const auto later = bundles.find(process.process);
+  if (process.relation == Relation::self) {
     process.outcome = source.outcome();
   } else if (later != bundles.end()) {
     if (process.bundle.empty()) process.bundle = later->second.filename();
-    const auto final_outcome = text_of(read_json(later->second, "metadata.json"), "outcome");
-    if (is_provisional(process.outcome) && final_outcome &&
-        *final_outcome != name_of(OutcomeKind::running))
-      process.outcome = *final_outcome;
+    const std::string final_outcome = bundles::read_file<bundles::Metadata>(later->second).outcome;
+    if (is_provisional(process.outcome) && !final_outcome.empty() &&
+        final_outcome != bundles::kRunning)
+      process.outcome = final_outcome;
   }
-  process.outcome = printable(process.outcome);
-  process.bundle = printable(process.bundle);
-  return process;
 }
 
-Json json_of(const std::optional<std::uint64_t>& number) {
-  return number ? Json(*number) : Json(nullptr);
+std::string size_or_dash(std::uint64_t bytes) { return bytes != 0 ? size_text(bytes) : "-"; }
+
+std::string program_text(std::int32_t pid, const std::string& program) {
+  return fmt::format("  {:>7}  {:<16}", pid, program.empty() ? "?" : clip(printable(program), 16));
 }
 
-std::string size_or_dash(const std::optional<std::uint64_t>& bytes) {
-  return bytes ? size_text(*bytes) : "-";
-}
-
-std::string program_text(const OtherProcess& process) {
-  return fmt::format("  {:>7}  {:<16}", process.pid.value_or(0),
-                     clip(process.program.empty() ? "?" : process.program, 16));
-}
-
-std::string tree_line(const TreeProcess& process) {
-  const bool has_other_bundle = !process.bundle.empty() && !process.is_self();
-  return fmt::format("{} {:<10} {:>10} {:>10} {:>10}  {}{}\n", program_text(process),
-                     process.relation, size_or_dash(process.live_bytes),
-                     size_or_dash(process.rss_bytes), size_or_dash(process.peak_bytes),
-                     process.outcome, has_other_bundle ? "  " + process.bundle : "");
+std::string tree_line(const bundles::TreeProcess& process) {
+  const bool has_other_bundle = !process.bundle.empty() && process.relation != Relation::self;
+  return fmt::format("{} {:<10} {:>10} {:>10} {:>10}  {}{}\n",
+                     program_text(process.pid, process.program), name_of(process.relation),
+                     size_text(process.live_bytes), size_or_dash(process.rss_bytes),
+                     size_text(process.peak_bytes), printable(process.outcome),
+                     has_other_bundle ? "  " + printable(process.bundle) : "");
 }
 
 std::string file_name_of(const bundles::BundleSummary& bundle) {
@@ -105,54 +81,34 @@ bool is_outcome_of_job(const bundles::BundleSummary& bundle) {
 
 }  // namespace
 
-std::optional<RelatedProcesses> related_processes(const bundles::Source& source) {
-  if (source.bundle.empty()) return std::nullopt;
-  const Json file = read_json(source.bundle, "processes.json");
-  const Json &members = member(file, "processes"), &others = member(file, "others");
-  if (!members.is_array() || !others.is_array()) return std::nullopt;
-  RelatedProcesses related;
-  related.left_out = number_of(file, "left_out").value_or(0);
-  const auto bundles = members.size() > 1 ? latest_bundles(source.bundle.parent_path())
-                                          : std::map<std::string, fs::path>{};
-  for (const Json& row : members) related.tree.push_back(member_in(row, source, bundles));
-  for (const Json& row : others) related.others.push_back(other_in(row));
+bundles::Processes related_processes(const bundles::Source& source) {
+  if (source.bundle.empty()) return {};
+  auto related = bundles::read_file<bundles::Processes>(source.bundle);
+  std::erase_if(related.processes, [](const auto& process) { return process.pid == 0; });
+  const auto bundles = related.processes.size() > 1 ? latest_bundles(source.bundle.parent_path())
+                                                    : std::map<std::string, fs::path>{};
+  for (bundles::TreeProcess& process : related.processes) update(process, source, bundles);
   return related;
 }
 
-Json tree_json(const std::optional<RelatedProcesses>& related) {
-  if (!related) return nullptr;
+Json tree_json(const bundles::Processes& related) {
+  if (related.processes.empty()) return nullptr;
   Json rows = Json::array();
-  for (const TreeProcess& process : related->tree)
-    rows.push_back({{"pid", json_of(process.pid)},
-                    {"ppid", json_of(process.parent_pid)},
-                    {"program", text_or_null(process.program)},
-                    {"relation", process.relation},
-                    {"live_bytes", json_of(process.live_bytes)},
-                    {"peak_bytes", json_of(process.peak_bytes)},
-                    {"rss_bytes", json_of(process.rss_bytes)},
-                    {"outcome", process.outcome},
-                    {"bundle", text_or_null(process.bundle)}});
+  for (const facts::TreeProcess<std::string>& process : related.processes)
+    rows.push_back(fact_json(process));
   return rows;
 }
 
-Json others_json(const std::optional<RelatedProcesses>& related) {
-  if (!related) return nullptr;
-  Json rows = Json::array();
-  for (const OtherProcess& process : related->others)
-    rows.push_back({{"pid", json_of(process.pid)},
-                    {"program", text_or_null(process.program)},
-                    {"rss_bytes", json_of(process.rss_bytes)},
-                    {"recorded", process.is_recorded}});
-  return rows;
+Json others_json(const bundles::Processes& related) {
+  return related.processes.empty() ? Json(nullptr) : facts_json(related.others);
 }
 
-std::string tree_text(const RelatedProcesses& related, bool full) {
-  if (related.tree.size() < 2) return {};
-  std::vector<const TreeProcess*> rows;
-  for (const TreeProcess& process : related.tree) rows.push_back(&process);
-  std::stable_sort(rows.begin() + 1, rows.end(), [](const TreeProcess* a, const TreeProcess* b) {
-    return a->live_bytes.value_or(0) > b->live_bytes.value_or(0);
-  });
+std::string tree_text(const bundles::Processes& related, bool full) {
+  if (related.processes.size() < 2) return {};
+  std::vector<const bundles::TreeProcess*> rows;
+  for (const bundles::TreeProcess& process : related.processes) rows.push_back(&process);
+  std::stable_sort(rows.begin() + 1, rows.end(),
+                   [](const auto* a, const auto* b) { return a->live_bytes > b->live_bytes; });
   const std::size_t shown = full ? rows.size() : std::min(rows.size(), kShownProcesses);
   std::string text = fmt::format("  {:>7}  {:<16} {:<10} {:>10} {:>10} {:>10}  {}\n", "pid",
                                  "program", "relation", "live", "RSS", "peak", "outcome");
@@ -161,7 +117,7 @@ std::string tree_text(const RelatedProcesses& related, bool full) {
     if (i < shown)
       text += tree_line(*rows[i]);
     else
-      rest += rows[i]->live_bytes.value_or(0);
+      rest += rows[i]->live_bytes;
   }
   if (shown < rows.size())
     text += fmt::format("  and {} with {} together: --full\n",
@@ -172,14 +128,14 @@ std::string tree_text(const RelatedProcesses& related, bool full) {
   return text;
 }
 
-std::string others_text(const RelatedProcesses& related, const bundles::Source& source,
+std::string others_text(const bundles::Processes& related, const bundles::Source& source,
                         const verdict::Verdict& verdict) {
   const std::uint64_t limit = source.recording->header().health.cgroup_limit_bytes;
   const bool limited = limit != 0 && limit != session::kUnlimited;
   if (!limited && !verdict::is_death_caused_by_memory(verdict.code)) return {};
   std::string text;
-  for (const OtherProcess& process : related.others)
-    text += fmt::format("{} {:<10} {:>10} {:>10}\n", program_text(process),
+  for (const bundles::OtherProcess& process : related.others)
+    text += fmt::format("{} {:<10} {:>10} {:>10}\n", program_text(process.pid, process.program),
                         process.is_recorded ? "recorded" : "", "", size_or_dash(process.rss_bytes));
   return text;
 }

@@ -15,40 +15,21 @@
 
 namespace oomrec::tools::sections {
 
-// Of processes.json: texts are printable, and empty if they are unknown.
-struct OtherProcess {
-  std::optional<std::uint64_t> pid, rss_bytes;
-  std::string program;
-  bool is_recorded = false;
-};
-struct TreeProcess : OtherProcess {
-  std::optional<std::uint64_t> parent_pid, live_bytes, peak_bytes;
-  std::string relation, outcome, bundle;
-
-  bool is_self() const { return relation == "self"; }
-};
-
 // A bundle's processes.json, updated with the outcomes and bundles that members of the tree got
-// later.
-struct RelatedProcesses {
-  std::vector<TreeProcess> tree;     // the process itself first
-  std::vector<OtherProcess> others;  // the largest of its cgroup
-  std::uint64_t left_out = 0;        // recordings that were not read
-};
-// Nothing if the bundle has no processes.json.
-std::optional<RelatedProcesses> related_processes(const bundles::Source&);
+// later. Nobody in the tree: the bundle has no such file, or a broken one.
+bundles::Processes related_processes(const bundles::Source&);
 
-// The members "processes" and "others"; rows are as in docs/bundle-format.md. Null: not known.
-Json tree_json(const std::optional<RelatedProcesses>&);
-Json others_json(const std::optional<RelatedProcesses>&);
+// The members "processes" and "others"; null: not known.
+Json tree_json(const bundles::Processes&);
+Json others_json(const bundles::Processes&);
 
 // Lines of the process tree: the process itself, then the others by live bytes. Empty if it is
 // alone. `full`: every process.
-std::string tree_text(const RelatedProcesses&, bool full);
+std::string tree_text(const bundles::Processes&, bool full);
 
 // Lines of the cgroup's other processes. Empty unless they may be a cause: the cgroup has a limit,
 // or the process died of memory.
-std::string others_text(const RelatedProcesses&, const bundles::Source&, const verdict::Verdict&);
+std::string others_text(const bundles::Processes&, const bundles::Source&, const verdict::Verdict&);
 
 // The episode that a bundle belongs to: the bundles beside it that tell of the same.
 struct Episode {

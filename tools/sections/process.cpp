@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/facts/environment.h"
+#include "tools/base/fact_reader.h"
 #include "tools/base/text.h"
 #include "tools/recording/reading/old_memory.h"
 #include "tools/sections/devices.h"
@@ -43,7 +45,7 @@ std::string oomrec_version(const session::Header& header) {
 }  // namespace
 
 std::string created_at(const bundles::Source& source) {
-  if (const auto time = text_of(source.manifest, "created_at_utc")) return *time;
+  if (!source.manifest.created_at_utc.empty()) return source.manifest.created_at_utc;
   const recording::Recording& recording = *source.recording;
   return time_text(recording.realtime_of(
       std::max(recording.header().last_tick_ns.load(), recording.header().start_monotonic_ns)));
@@ -74,18 +76,24 @@ std::vector<std::pair<std::string, std::string>> process_facts(const bundles::So
 }
 
 Json process_json(const bundles::Source& source) {
+  struct Process : facts::Process {
+    std::int32_t pid, parent_pid;
+    std::string start_utc;
+    JsonPart argv;
+    std::string executable, working_directory, python;
+    JsonPart drivers;
+  };
   const recording::Recording& recording = *source.recording;
   const session::Header& header = recording.header();
-  return {
-      {"pid", header.pid},
-      {"ppid", header.parent_pid},
-      {"argv", recording.arguments()},
-      {"cwd", text_or_null(recording.text(header.working_directory))},
-      {"executable", text_or_null(recording.text(header.executable))},
-      {"start_utc", time_text(header.start_realtime_ns)},
-      {"python", text_or_null(python_version(header))},
-      {"drivers", drivers_json(recording)},
-  };
+  return fact_json(Process{{},
+                           header.pid,
+                           header.parent_pid,
+                           time_text(header.start_realtime_ns),
+                           {recording.arguments()},
+                           recording.text(header.executable),
+                           recording.text(header.working_directory),
+                           python_version(header),
+                           {drivers_json(recording)}});
 }
 
 Json recording_json(const bundles::Source& source) {

@@ -130,11 +130,11 @@ bool is_plain_name(const fs::path& name) {
 
 }  // namespace
 
-void for_each_other_process(const Source& source, const Json& processes,
+void for_each_other_process(const Source& source, const std::vector<TreeProcess>& processes,
                             const std::function<void(std::size_t, const Source&)>& visit) {
-  if (source.bundle.empty() || !processes.is_array()) return;
+  if (source.bundle.empty()) return;
   for (std::size_t i = 0; i < std::min(processes.size(), kMostProcesses); ++i) {
-    const fs::path name = text_of(processes[i], "bundle").value_or("");
+    const fs::path name = processes[i].bundle;
     if (!is_plain_name(name) || name == source.bundle.filename()) continue;
     try {
       visit(i, open_source(source.bundle.parent_path() / name, source.cache));

@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "tools/base/json.h"
 #include "tools/bundles/store/source.h"
 #include "tools/recording/live/processes.h"
 
@@ -34,10 +33,9 @@ void require_not_ended(const std::string& argument);
 
 inline constexpr std::size_t kMostProcesses = 64;
 
-// Calls visit(index, source) for each of `processes` (a list in the bundle's JSON) that has a
-// bundle in the same directory. Skips the source's own, deleted and damaged bundles, and all
-// processes after the first kMostProcesses.
-void for_each_other_process(const Source& source, const Json& processes,
+// Calls visit(index, source) for each of `processes` that has a bundle in the same directory. Skips
+// the source's own, deleted and damaged bundles, and all processes after the first kMostProcesses.
+void for_each_other_process(const Source& source, const std::vector<TreeProcess>& processes,
                             const std::function<void(std::size_t, const Source&)>& visit);
 
 }  // namespace oomrec::tools::bundles

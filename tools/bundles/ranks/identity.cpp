@@ -1,5 +1,6 @@
 #include "tools/bundles/ranks/identity.h"
 
+#include "common/facts/environment.h"
 #include "tools/formats/telemetry/rank.h"
 
 namespace oomrec::tools::bundles {
@@ -10,7 +11,7 @@ formats::Variables variables_in(const Json& environment) {
 }
 
 Json environment_of(const std::filesystem::path& bundle) {
-  return member(read_json(bundle, "environment.json"), "environment");
+  return member(read_json(bundle, "environment.json"), facts::kVariablesKey);
 }
 
 std::optional<RankIdentity> checked(std::optional<std::uint64_t> rank,
@@ -32,10 +33,9 @@ std::optional<RankIdentity> rank_in(const Json& environment) {
 }
 
 std::optional<RankIdentity> rank_of_bundle(const std::filesystem::path& bundle) {
-  const Json manifest = read_json(bundle, "manifest.json");
+  const auto manifest = read_file<Manifest>(bundle);
   if (auto found =
-          checked(number_of(manifest, "rank"), number_of(manifest, "local_rank"),
-                  number_of(manifest, "world_size"), text_of(manifest, "job_id").value_or("")))
+          checked(manifest.rank, manifest.local_rank, manifest.world_size, manifest.job_id))
     return found;
   return rank_in(environment_of(bundle));
 }

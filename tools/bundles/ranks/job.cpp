@@ -41,10 +41,7 @@ struct Candidate {
   Source source;
 
   const session::Header& header() const { return source.recording->header(); }
-  std::uint64_t written_ns() const { return time_of_text(created_at_of(source)); }
-  static std::string created_at_of(const Source& source) {
-    return text_of(source.manifest, "created_at_utc").value_or("");
-  }
+  std::uint64_t written_ns() const { return time_of_text(source.manifest.created_at_utc); }
 };
 
 std::vector<fs::path> visible_in(const fs::path& directory) {
@@ -168,14 +165,13 @@ bool is_same_process(const Candidate& a, const Candidate& b) {
 
 // Keeps the last bundle of each process: it contains everything the earlier ones do.
 void keep_last_of_process(std::vector<Candidate>& candidates) {
-  std::stable_sort(
-      candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-        const auto order = [](const Candidate& one) {
-          return std::pair{one.written_ns(),
-                           number_of(one.source.manifest, "process_bundle").value_or(0)};
-        };
-        return order(a) > order(b);
-      });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     const auto order = [](const Candidate& one) {
+                       return std::pair{one.written_ns(), one.source.manifest.process_bundle};
+                     };
+                     return order(a) > order(b);
+                   });
   std::vector<Candidate> kept;
   for (Candidate& candidate : candidates) {
     const bool is_older = std::any_of(kept.begin(), kept.end(), [&](const Candidate& other) {

@@ -58,45 +58,54 @@ Json symbols_of(const Job& job) {
 
 const JobRank& lead_rank(const Job& job) { return job.ranks[job.first.value_or(0)]; }
 
-Json metadata_of(const Job& job, std::uint32_t failure) {
-  const verdict::Verdict verdict = verdict_of(job);
-  const JobRank& rank = lead_rank(job);
-  Json metadata = {
-      {"schema_version", 2},
-      {"reason", name_of(rank.source.trigger())},
-      {"outcome", rank.source.outcome()},
-      fact_member(verdict),
-      fact_member(verdict.limit),
-      {"context", text_or_null(rank.source.reason())},
-      {"failure", failure != 0 ? Json(failure) : Json(nullptr)},
-  };
+Metadata metadata_of(const Job& job, std::uint32_t failure) {
+  const Source& lead = lead_rank(job).source;
+  Metadata metadata;
+  metadata.reason = name_of(lead.trigger());
+  metadata.outcome = lead.outcome();
+  metadata.verdict = verdict_of(job);
+  if (failure != 0) {
+    metadata.failure = failure;
+    metadata.request = {lead.repeats(), lead.aftershocks()};
+  }
+  if (!lead.reason().empty()) metadata.context = lead.reason();
+  metadata.backend = lead.metadata.backend;
   // How the program reacted to the failure.
-  for (const char* key : {"exception_type", "exception_module", "exception_message",
-                          "exception_traceback", "custom_metadata"})
-    metadata[key] = member(rank.source.metadata, key);
-  metadata["request"] = failure != 0 ? Json{{"repeats", rank.source.repeats()}} : Json(nullptr);
+  metadata.exception = lead.metadata.exception;
+  metadata.custom_metadata = lead.metadata.custom_metadata;
   return metadata;
 }
 
-Json manifest_of(const Job& job, const fs::path& to) {
-  const session::Header& header = lead_rank(job).source.recording->header();
-  const std::string executable = lead_rank(job).source.recording->text(header.executable);
-  // Without `oomrec_version`: retention must not delete what the user merged.
-  return {
-      {"schema_version", 2},
-      {"bundle_name", to.filename().string()},
-      {"created_at_utc", time_text(realtime_now_ns())},
-      {"reason", name_of(lead_rank(job).source.trigger())},
-      {"merged", true},
-      {"merged_by", OOMREC_VERSION},
-      {"files",
-       {"manifest.json", "metadata.json", "symbols.json", kJobName, kRecordingName, kRanksName}},
-      {"verdict", name_of(verdict_of(job).code)},
-      {"program", executable.substr(executable.rfind('/') + 1)},
-      {"ranks", job.ranks.size()},
-      {"world_size", job.world_size},
-      {"job_id", text_or_null(job.id)},
-  };
+struct MergedManifest : facts::Manifest<std::string, JsonPart> {
+  bool is_merged = true;
+};
+
+MergedManifest manifest_of(const Job& job, const fs::path& to) {
+  const Source& lead = lead_rank(job).source;
+  MergedManifest manifest;
+  manifest.bundle_name = to.filename().string();
+  manifest.created_at_utc = time_text(realtime_now_ns());
+  manifest.reason = name_of(lead.trigger());
+  manifest.files.json = {"manifest.json", "metadata.json", "symbols.json",
+                         kJobName,        kRecordingName,  kRanksName};
+  manifest.verdict = name_of(verdict_of(job).code);
+  manifest.program = text::base_name(lead.recording->text(lead.recording->header().executable));
+  manifest.world_size = job.world_size;
+  manifest.job_id = job.id;
+  return manifest;
+}
+
+// Without what a job has not. That is also `oomrec_version`: retention must not delete what the
+// user merged.
+Json manifest_json(const Job& job, const fs::path& to) {
+  Json manifest = fact_json(manifest_of(job, to));
+  std::erase_if(manifest.items(), [](const Json::Member& member) {
+    return member.value.is_null() || member.value == Json("") || member.value == Json(0U);
+  });
+  manifest["job_id"] = text_or_null(job.id);
+  manifest["merged_by"] = OOMREC_VERSION;
+  manifest["ranks"] = job.ranks.size();
+  return manifest;
 }
 
 void put_json(const fs::path& file, const Json& json) {
@@ -159,12 +168,12 @@ void write_into(const Job& job, const fs::path& to, const std::map<std::string, 
                std::string{reinterpret_cast<const char*>(combined.bytes.get()), combined.count},
                IfExists::fail);
   put_json(to / "symbols.json", symbols_of(job));
-  put_json(to / "metadata.json", metadata_of(job, combined.failure));
+  put_json(to / "metadata.json", fact_json(metadata_of(job, combined.failure)));
   put_json(to / kJobName, job_json(job, within_bundle));
-  Json manifest = manifest_of(job, to);
+  Json manifest = manifest_json(job, to);
   for (const auto& [name, json] : more) {
     put_json(to / name, json);
-    manifest["files"].push_back(name);
+    manifest[facts::kFilesKey].push_back(name);
   }
   put_json(to / "manifest.json", manifest);
 }
@@ -200,10 +209,7 @@ fs::path bundle_in(const Json& row, const Source& merged) {
 
 }  // namespace
 
-bool is_merged(const fs::path& bundle) {
-  const Json manifest = read_json(bundle, "manifest.json");
-  return member(manifest, "merged") == Json(true);
-}
+bool is_merged(const fs::path& bundle) { return read_file<Manifest>(bundle).is_merged; }
 
 void write_merged(const Job& job, const fs::path& to, const std::map<std::string, Json>& more) {
   make_directory(to);
@@ -222,7 +228,8 @@ Source merged_source(const Job& job, const fs::path& directory) {
   source.recording =
       std::make_unique<recording::Recording>(directory, combined.bytes, combined.count);
   source.metadata = metadata_of(job, combined.failure);
-  source.manifest = manifest_of(job, directory);
+  source.manifest.created_at_utc = time_text(realtime_now_ns());
+  source.manifest.reason = source.metadata.reason;
   source.ranks = job_json(job, [](const JobRank& rank) {
     return fs::absolute(rank.source.bundle.empty() ? rank.source.recording->path()
                                                    : rank.source.bundle)

@@ -14,10 +14,10 @@
 #include "common/session/vocabulary.h"
 #include "common/system/files.h"
 #include "common/system/text.h"
-#include "tools/base/json.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
+#include "tools/bundles/store/stored_facts.h"
 #include "tools/deaths/evidence.h"
 
 namespace oomrec::tools::bundles {
@@ -30,19 +30,19 @@ bool is_crash_of(const recording::Recording& recording, std::uint32_t failure) {
 }
 
 // From the bundle's own recording, so that every reader computes the same verdict.
-verdict::Verdict verdict_with_death(const std::filesystem::path& bundle, const Json& metadata,
+verdict::Verdict verdict_with_death(const std::filesystem::path& bundle, const Metadata& metadata,
                                     std::uint32_t failure, const deaths::Ending& ending) {
   const recording::Recording recorded{recording_in(bundle)};
-  return verdict::verdict_of(recorded.view(), trigger_in(metadata).value_or(Trigger::none), failure,
-                             text_of(metadata, "context").value_or(""), ending.outcome_text(),
+  const auto trigger = value_named<Trigger>(kTriggerNames, metadata.reason);
+  return verdict::verdict_of(recorded.view(), trigger.value_or(Trigger::none), failure,
+                             metadata.context.value_or(""), ending.outcome_text(),
                              &ending.evidence);
 }
 
 // "exited 3"
-deaths::Ending ending_in(const Json& metadata) {
+deaths::Ending ending_in(const Metadata& metadata) {
   deaths::Ending ending;
-  const std::string text = text_of(metadata, "outcome").value_or("");
-  const std::vector<std::string_view> words = split(text, ' ');
+  const std::vector<std::string_view> words = split(metadata.outcome, ' ');
   const auto found = std::find(kOutcomeNames.begin(), kOutcomeNames.end(), words.front());
   if (found == kOutcomeNames.end()) return ending;
   ending.outcome = static_cast<OutcomeKind>(found - kOutcomeNames.begin());
@@ -55,8 +55,8 @@ deaths::Ending ending_in(const Json& metadata) {
 CompletionResult complete_bundle(const std::filesystem::path& path,
                                  const recording::Recording& recording,
                                  const deaths::Ending& ending, BundleEvent event) {
-  const Json metadata = read_json(path, "metadata.json");
-  const auto failure = static_cast<std::uint32_t>(number_of(metadata, "failure").value_or(0));
+  const auto metadata = read_file<Metadata>(path);
+  const std::uint32_t failure = metadata.failure.value_or(0);
   bundle::Completion completion =
       bundle::completion_of(recording.view(), failure, OutcomeKind::recovered, 0);
   verdict::Verdict verdict;
@@ -88,7 +88,7 @@ CompletionResult complete_bundle(const std::filesystem::path& path,
 bool change_evidence(const std::filesystem::path& path,
                      const std::function<void(session::EndLevels&)>& change) {
   constexpr std::uint64_t kMostNs = 600'000'000'000;
-  const Json metadata = read_json(path, "metadata.json");
+  const auto metadata = read_file<Metadata>(path);
   deaths::Ending ending = ending_in(metadata);
   {
     const recording::Recording recorded{recording_in(path)};
@@ -99,7 +99,7 @@ bool change_evidence(const std::filesystem::path& path,
     ending.evidence = {header.death, header.end_levels, header.account};
   }
   change(ending.evidence.levels);
-  const auto failure = static_cast<std::uint32_t>(number_of(metadata, "failure").value_or(0));
+  const std::uint32_t failure = metadata.failure.value_or(0);
   const verdict::Verdict verdict = verdict_with_death(path, metadata, failure, ending);
   bundle::Completion completion;
   completion.outcome = ending.outcome;
@@ -154,7 +154,7 @@ std::vector<BundleSummary> await_bundles_of(const DeadProcess& process) {
 }
 
 bool holds_failure(const BundleSummary& bundle) {
-  return number_of(read_json(bundle.path, "metadata.json"), "failure").has_value();
+  return read_file<Metadata>(bundle.path).failure.has_value();
 }
 
 // Whether a reader has made or completed it: what the process wrote itself awaits its end, unless
@@ -163,7 +163,7 @@ bool has_end(const BundleSummary& bundle, const DeadProcess& process) {
   if (bundle.awaits_outcome || bundle.outcome == name_of(OutcomeKind::recovered)) return false;
   if (bundle.trigger == name_of(Trigger::killed)) return true;
   if (bundle.trigger == name_of(Trigger::crash)) return process.crash_is_due();
-  const auto failure = number_of(read_json(bundle.path, "metadata.json"), "failure");
+  const auto failure = read_file<Metadata>(bundle.path).failure;
   return failure && process.failed && *failure == process.failed->index &&
          (process.ending.killed || !process.has_failure_in_bundle());
 }

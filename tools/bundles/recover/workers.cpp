@@ -13,7 +13,6 @@
 #include "common/text/text.h"
 #include "common/verdict/verdict.h"
 #include "tools/base/error.h"
-#include "tools/base/fact_reader.h"
 #include "tools/base/text.h"
 #include "tools/bundles/recover/largest_holder.h"
 #include "tools/bundles/store/bundles.h"
@@ -87,8 +86,7 @@ ChildDeath child_death_of(const LostWorker& lost, const Source& worker, VerdictC
   system::Text{death.program} << text::base_name(program);
   const std::string link = worker.bundle.lexically_relative(beside).string();
   if (link.size() < sizeof death.bundle) system::Text{death.bundle} << link;
-  if (const auto verdict = fact_in<verdict::Verdict>(worker.metadata))
-    system::Text{death.summary} << verdict->summary;
+  system::Text{death.summary} << worker.metadata.verdict.summary;
   return death;
 }
 
@@ -120,8 +118,7 @@ std::optional<ChildDeath> fatal_worker(const DeadProcess& process,
   for (const LostWorker& lost : lost_workers) {
     for (const fs::path& path :
          bundles_of(lost, parent.header(), process.session_directory, directories)) {
-      const VerdictCode code =
-          verdict_in(read_json(path, "metadata.json")).value_or(VerdictCode::unknown);
+      const VerdictCode code = read_file<Metadata>(path).verdict.code;
       if (verdict::kind_of(code).worker.empty()) continue;
       try {
         const Source worker = open_recorded(path);

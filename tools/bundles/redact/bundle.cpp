@@ -33,11 +33,14 @@ constexpr const char* kFiles[] = {"metadata.json",  "events.json",        "envir
 
 // The metadata that readers need, for a recording without a bundle.
 Json metadata_of(const Source& source) {
-  const std::uint32_t failure = source.failure();
-  return {{"reason", name_of(source.trigger())},
-          {"outcome", source.outcome()},
-          {"request", failure != 0 ? Json::object() : Json(nullptr)},
-          {"failure", failure != 0 ? Json(failure) : Json(nullptr)}};
+  Metadata metadata;
+  metadata.reason = name_of(source.trigger());
+  metadata.outcome = source.outcome();
+  if (const std::uint32_t failure = source.failure()) {
+    metadata.failure = failure;
+    metadata.request = {source.repeats(), source.aftershocks()};
+  }
+  return fact_json(metadata);
 }
 
 class Writer {
@@ -59,9 +62,9 @@ class Writer {
     if (json.is_null()) return;
     if (name == "manifest.json") {
       written_.push_back(name);
-      json["files"] = written_;
+      json[facts::kFilesKey] = written_;
     }
-    if (name == "metadata.json") json["verdict"] = verdict_without_reason();
+    if (name == "metadata.json") json[facts::kVerdictKey] = verdict_without_reason();
     put_json(name, redacted_file(name, std::move(json), redactor_));
   }
 

@@ -121,24 +121,10 @@ void wait_for_bundle(const std::function<bool()>& is_complete) {
     std::this_thread::sleep_for(std::chrono::milliseconds{20});
 }
 
-std::optional<Trigger> trigger_in(const Json& metadata) {
-  return value_named<Trigger>(kTriggerNames, text_of(metadata, "reason").value_or(""));
-}
-
-std::optional<Certainty> certainty_in(const Json& metadata) {
-  const auto word = text_of(member(metadata, "verdict"), "certainty");
-  return value_named<Certainty>(kCertaintyNames, word.value_or(""));
-}
-
-std::optional<VerdictCode> verdict_in(const Json& metadata) {
-  const auto word = text_of(member(metadata, "verdict"), "code");
-  return value_named<VerdictCode>(kVerdictNames, word.value_or(""));
-}
-
 bool is_bundle(const fs::path& directory) {
   std::error_code error;
   return fs::is_regular_file(directory / kRecordingName, error) ||
-         text_of(read_json(directory, "manifest.json"), "bundle_name").has_value();
+         !read_file<Manifest>(directory).bundle_name.empty();
 }
 
 ForeignPath recording_in(const fs::path& bundle) { return ForeignPath::in(bundle, kRecordingName); }
@@ -147,21 +133,19 @@ BundleSummary summary_of(const fs::path& bundle) {
   BundleSummary summary;
   summary.path = absolute_path(bundle).lexically_normal();
   if (!summary.path.has_filename()) summary.path = summary.path.parent_path();
-  const Json manifest = read_json(bundle, "manifest.json");
-  const Json metadata = read_json(bundle, "metadata.json");
-  summary.created_at_utc = text_of(manifest, "created_at_utc").value_or("");
-  summary.trigger = text_of(manifest, "reason").value_or("");
-  summary.outcome = text_of(metadata, "outcome").value_or("");
+  const Manifest manifest = read_file<Manifest>(bundle);
+  const Metadata metadata = read_file<Metadata>(bundle);
+  summary.created_at_utc = manifest.created_at_utc;
+  summary.trigger = manifest.reason;
+  summary.outcome = metadata.outcome;
   summary.awaits_outcome = summary.outcome == name_of(OutcomeKind::running);
-  summary.verdict = text_of(member(metadata, "verdict"), "code").value_or("");
+  summary.verdict = manifest.verdict;
   summary.bytes = bytes_of(bundle);
-  summary.episode =
-      bundle::episode_bundle(summary.path.filename().native(), text_of_manifest(bundle));
-  summary.episode.verdict = verdict_in(metadata).value_or(summary.episode.verdict);
+  summary.episode = bundle::episode_bundle(summary.path.filename().native(),
+                                           bundle::manifest_in(text_of_manifest(bundle)));
   try {
     const recording::Recording recording{recording_in(bundle)};
-    summary.death_id =
-        death_id(recording.header(), number_of(manifest, "process_bundle").value_or(0));
+    summary.death_id = death_id(recording.header(), manifest.process_bundle);
     summary.pid = static_cast<std::uint64_t>(recording.header().pid);
     summary.outcome = current_outcome(summary.outcome, recording.header(), summary.path, manifest);
     const std::string program = recording.text(program_of(recording.header()));

@@ -12,7 +12,6 @@
 #include "common/session/layout.h"
 #include "common/session/vocabulary.h"
 #include "tools/base/foreign_file.h"
-#include "tools/base/json.h"
 
 namespace oomrec::tools::bundles {
 
@@ -51,12 +50,6 @@ const BundleSummary& newest_cause(const std::vector<BundleSummary>& bundles);
 
 // Waits until `is_complete()`, at most two seconds, for a bundle that another process is writing.
 void wait_for_bundle(const std::function<bool()>& is_complete);
-
-// The trigger and the verdict in a bundle's metadata.
-std::optional<Trigger> trigger_in(const Json& metadata);
-std::optional<VerdictCode> verdict_in(const Json& metadata);
-// Empty for a verdict that claims nothing, and in bundles of older versions.
-std::optional<Certainty> certainty_in(const Json& metadata);
 
 BundleSummary summary_of(const std::filesystem::path& bundle);
 

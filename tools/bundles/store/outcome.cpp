@@ -18,21 +18,18 @@ bool is_running(const session::Header& process) {
   return !system::is_of_other_boot(process.boot_id) && bundle::is_visible_by_pid(process);
 }
 
-std::string outcome_by_later_bundles(const fs::path& bundle, const Json& manifest,
+std::string outcome_by_later_bundles(const fs::path& bundle, const Manifest& manifest,
                                      std::uint64_t created_ns) {
-  const auto process = text_of(manifest, "process");
-  const auto number = number_of(manifest, "process_bundle");
-  if (!process) return std::string{name_of(OutcomeKind::unknown)};
+  if (manifest.process.empty()) return std::string{name_of(OutcomeKind::unknown)};
   for (const fs::path& path : entries_of(bundle.parent_path())) {
-    const Json other = read_json(path, "manifest.json");
-    if (text_of(other, "process") != process || number_of(other, "process_bundle") <= number)
+    const Manifest other = read_file<Manifest>(path);
+    if (other.process != manifest.process || other.process_bundle <= manifest.process_bundle)
       continue;
-    const auto outcome = text_of(read_json(path, "metadata.json"), "outcome");
-    if (!outcome || *outcome == kRunning) continue;
-    const std::uint64_t later_ns = time_of_text(text_of(other, "created_at_utc").value_or(""));
-    return later_ns > created_ns + deaths::kFollowsWithinNs
+    const std::string outcome = read_file<Metadata>(path).outcome;
+    if (outcome.empty() || outcome == kRunning) continue;
+    return time_of_text(other.created_at_utc) > created_ns + deaths::kFollowsWithinNs
                ? std::string{name_of(OutcomeKind::recovered)}
-               : *outcome;
+               : outcome;
   }
   return std::string{name_of(OutcomeKind::unknown)};
 }
@@ -47,9 +44,9 @@ std::uint64_t realtime_now_ns() {
 }
 
 std::string current_outcome(const std::string& stored, const session::Header& process,
-                            const fs::path& bundle, const Json& manifest) {
+                            const fs::path& bundle, const Manifest& manifest) {
   if (stored != kRunning) return stored;
-  const std::uint64_t created_ns = time_of_text(text_of(manifest, "created_at_utc").value_or(""));
+  const std::uint64_t created_ns = time_of_text(manifest.created_at_utc);
   if (!is_running(process)) return outcome_by_later_bundles(bundle, manifest, created_ns);
   const bool survived =
       created_ns != 0 && created_ns + deaths::kFollowsWithinNs <= realtime_now_ns();

@@ -12,7 +12,7 @@
 
 #include "common/session/layout.h"
 #include "common/session/vocabulary.h"
-#include "tools/base/json.h"
+#include "tools/bundles/store/stored_facts.h"
 
 namespace oomrec::tools::bundles {
 
@@ -26,6 +26,6 @@ std::uint64_t realtime_now_ns();
 // outcome in its later bundles in the same directory (a process that exits completes its last
 // one), else "unknown".
 std::string current_outcome(const std::string& stored, const session::Header& process,
-                            const std::filesystem::path& bundle, const Json& manifest);
+                            const std::filesystem::path& bundle, const Manifest& manifest);
 
 }  // namespace oomrec::tools::bundles

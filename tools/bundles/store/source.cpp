@@ -10,7 +10,6 @@
 #include "common/residency/rows.h"
 #include "common/system/files.h"
 #include "tools/base/error.h"
-#include "tools/base/fact_reader.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
@@ -92,20 +91,25 @@ Resolved resolve(const std::string& argument) {
 
 // Reads a file of the bundle. If that fails, adds to `read_problems` why, and what is `missing`
 // now.
-Json read_bundle_file(Source& source, const char* name, std::string_view missing) {
+template <class File>
+void read_bundle_file(Source& source, File& file, std::string_view missing) {
   std::string problem;
-  Json json = read_json(source.bundle, name, &problem);
+  file = read_file<File>(source.bundle, &problem);
   if (!problem.empty())
-    source.read_problems.push_back(fmt::format("{} {}: {}", name, problem, missing));
-  return json;
+    source.read_problems.push_back(
+        fmt::format("{}.json {}: {}", facts::Section<File>::key, problem, missing));
 }
 
 void read_bundle_files(Source& source) {
-  source.manifest = read_bundle_file(source, "manifest.json", "the time of writing is unknown");
-  source.metadata = read_bundle_file(source, "metadata.json",
-                                     "verdict and outcome come from the recording alone");
-  if (member(source.manifest, "merged") == Json(true))
-    source.ranks = read_bundle_file(source, kJobName, "the ranks are unknown");
+  read_bundle_file(source, source.manifest, "the time of writing is unknown");
+  read_bundle_file(source, source.metadata, "verdict and outcome come from the recording alone");
+  if (source.manifest.is_merged) {
+    std::string problem;
+    source.ranks = read_json(source.bundle, kJobName, &problem);
+    if (!problem.empty())
+      source.read_problems.push_back(
+          fmt::format("{} {}: the ranks are unknown", kJobName, problem));
+  }
   // The others are read where they are needed, or never.
   for (const char* name : {"events.json", "environment.json", "symbols.json", "processes.json",
                            "objects.json", "gpu_processes.json", "telemetry.json", kSnapshotName}) {
@@ -229,47 +233,46 @@ bool Source::has_freed_most() const {
 }
 
 Trigger Source::trigger() const {
-  if (const auto stored = trigger_in(metadata)) return *stored;
-  if (const auto stored = trigger_in(manifest)) return *stored;
+  for (const std::string& word : {metadata.reason, manifest.reason})
+    if (const auto stored = value_named<Trigger>(kTriggerNames, word)) return *stored;
   if (!imported_from.empty()) return failure() != 0 ? Trigger::allocation_failed : Trigger::request;
   if (recording->header().simulated != 0) return Trigger::simulated;
   return trigger_of(recording->view());
 }
 
 std::string Source::outcome() const {
-  if (is_job()) return text_of(metadata, "outcome").value_or("unknown");
+  const auto stored_or = [&](OutcomeKind otherwise) {
+    return metadata.outcome.empty() ? std::string{name_of(otherwise)} : metadata.outcome;
+  };
+  if (is_job()) return stored_or(OutcomeKind::unknown);
   if (!imported_from.empty()) return std::string{name_of(OutcomeKind::unknown)};
   if (ending) return ending->outcome_text();
-  const std::string word = text_of(metadata, "outcome").value_or(std::string{kRunning});
+  const std::string word = stored_or(OutcomeKind::running);
   return bundle.empty() ? word : current_outcome(word, recording->header(), bundle, manifest);
 }
 
 std::uint32_t Source::failure() const {
-  if (metadata.contains("request") && member(metadata, "request").is_null()) return 0;
-  const auto stored = number_of(metadata, "failure");
+  if (!metadata.reason.empty() && !metadata.request) return 0;
+  const auto& stored = metadata.failure;
   const bool there = stored && *stored < recording->view().count(TableId::failures);
-  return there ? static_cast<std::uint32_t>(*stored) : last_failure(recording->view());
+  return there ? *stored : last_failure(recording->view());
 }
 
-std::string Source::reason() const { return text_of(metadata, "context").value_or(""); }
+std::string Source::reason() const { return metadata.context.value_or(""); }
 
 std::uint64_t Source::repeats() const {
-  if (const auto stored = number_of(member(metadata, "request"), "repeats")) return *stored;
+  if (metadata.request) return metadata.request->repeats;
   const std::uint32_t counted = bundle::repeats_of(recording->view(), failure());
   return counted != bundle::kRepeatsUnknown ? counted : 0;
 }
 
 facts::Aftershocks Source::aftershocks() const {
-  if (const auto stored = fact_in<facts::Aftershocks>(member(metadata, "request"))) return *stored;
+  if (metadata.request) return metadata.request->aftershocks;
   return bundle::aftershocks_of(recording->view(), failure());
 }
 
 verdict::Verdict Source::verdict() const {
-  if (is_job()) {  // its recording does not determine one
-    verdict::Verdict stored = fact_in<verdict::Verdict>(metadata).value_or(verdict::Verdict{});
-    stored.limit = fact_in<facts::Limit>(metadata).value_or(stored.limit);
-    return stored;
-  }
+  if (is_job()) return metadata.verdict;  // its recording does not determine one
   const session::EndEvidence* const end = ending && ending->killed ? &ending->evidence : nullptr;
   return verdict::verdict_of(recording->view(), trigger(), failure(), reason(), outcome(), end);
 }
@@ -316,8 +319,8 @@ Source open_snapshot(const ForeignPath& file) {
     for (std::size_t i = 0; i < snapshot.native_names.size(); ++i)
       names.add(formats::kNativeBuildId, i + 1, std::move(snapshot.native_names[i]));
     source.locations = std::make_unique<recording::Locations>(*source.recording, std::move(names));
-    source.metadata["failure"] = snapshot.last_failure;
-    source.metadata["context"] = "torch.cuda.memory._dump_snapshot";
+    source.metadata.failure = snapshot.last_failure;
+    source.metadata.context = "torch.cuda.memory._dump_snapshot";
   } catch (const formats::PickleError& error) {
     throw Error{Exit::bad_input,
                 fmt::format("{} is not a readable PyTorch memory snapshot: {}",

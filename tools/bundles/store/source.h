@@ -14,6 +14,7 @@
 #include "common/verdict/verdict.h"
 #include "tools/base/foreign_file.h"
 #include "tools/base/json.h"
+#include "tools/bundles/store/stored_facts.h"
 #include "tools/deaths/ending.h"
 #include "tools/recording/reading/recording.h"
 #include "tools/recording/symbolize/locations.h"
@@ -24,7 +25,8 @@ namespace oomrec::tools::bundles {
 struct Source {
   std::filesystem::path bundle;  // empty: a recording without one
   std::unique_ptr<recording::Recording> recording;
-  Json manifest, metadata;  // empty objects without a bundle, or if unreadable
+  Manifest manifest;
+  Metadata metadata;
   // One sentence for each unreadable file of the bundle: its name, why, and what is missing now.
   std::vector<std::string> read_problems;
   std::unique_ptr<recording::Locations> locations;

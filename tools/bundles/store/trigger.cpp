@@ -80,15 +80,6 @@ Trigger trigger_of(const session::View& view) {
   return session::life_of(view) == session::Life::alive ? Trigger::request : Trigger::killed;
 }
 
-namespace {
-
-struct Stack {
-  Json frames;
-  void write(JsonTree& json) const { json.value(frames); }
-};
-
-}  // namespace
-
 FailureDetails::FailureDetails(const Source& source) {
   const session::View& view = source.recording->view();
   const std::uint32_t index = source.failure();
@@ -114,12 +105,11 @@ Json request_json(const Source& source) {
   const session::Failure& failure = details.failure;
   const std::string error = details.error();
   const std::string device = recording::device_label(*source.recording, failure.device.device);
-  return fact_json(facts::ShownRequest<Stack>{
+  return fact_json(facts::ShownRequest<JsonPart>{
       {failure,
        details.thread,
        error,
-       source.repeats(),
-       source.aftershocks(),
+       {source.repeats(), source.aftershocks()},
        {recording::stack_json(source.locations->of_stack(failure.node), *source.locations)}},
       device});
 }

@@ -5,6 +5,8 @@
 #include <bit>
 #include <unordered_map>
 
+#include "common/facts/environment.h"
+#include "tools/base/fact_reader.h"
 #include "tools/recording/analysis/statistics.h"
 #include "tools/recording/live/processes.h"
 #include "tools/recording/reading/old_memory.h"
@@ -53,11 +55,11 @@ bool contains(const Json& variables, std::string_view name, std::string_view wor
 Fragmentation fragmentation_of(const bundles::Source& source) {
   const Json environment =
       source.bundle.empty() ? Json::object() : read_json(source.bundle, "environment.json");
-  const Json& variables = member(environment, "environment");
+  const Json& variables = member(environment, facts::kVariablesKey);
   const recording::Recording& recording = *source.recording;
   Fragmentation figures;
   const Json rollup =
-      source.pid != 0 ? smaps_rollup_of(source.pid) : member(environment, "smaps_rollup");
+      source.pid != 0 ? smaps_rollup_of(source.pid) : member(environment, facts::kRollupKey);
   figures.rss_bytes = number_of(rollup, "Rss")
                           .value_or(source.pid != 0 ? recording::resident_bytes(source.pid)
                                                     : recording.header().health.rss_bytes.load());
@@ -86,19 +88,18 @@ constexpr std::size_t kMostAreas = 4096;
 constexpr std::uint64_t kMostAddresses = std::uint64_t{1} << 47;
 
 // The areas in environment.json, whose numbers may be forged.
-std::optional<std::vector<HeapArea>> stored_areas(const Json& heap) {
-  if (!heap.is_object()) return std::nullopt;
+std::optional<std::vector<HeapArea>> stored_areas(const std::filesystem::path& bundle) {
+  struct Heap : facts::Heap {
+    std::vector<facts::HeapArea> areas;
+    std::uint64_t left_out = 0;
+  };
+  const auto heap = fact_in<Heap>(read_json(bundle, "environment.json"));
+  if (!heap) return std::nullopt;
   std::vector<HeapArea> areas;
-  for (const Json& row : member(heap, "areas")) {
-    HeapArea area;
-    area.start = number_of(row, "start").value_or(0);
-    const std::uint64_t bytes = number_of(row, "bytes").value_or(0);
-    if (bytes == 0 || bytes > ~area.start || areas.size() == kMostAreas) continue;
-    area.end = area.start + bytes;
-    area.resident_bytes = number_of(row, "resident_bytes").value_or(bundle::kNotCounted);
-    area.is_main = member(row, "main") == Json(true);
-    areas.push_back(area);
-  }
+  for (const facts::HeapArea& row : heap->areas)
+    if (row.bytes != 0 && row.bytes <= ~row.start && areas.size() < kMostAreas)
+      areas.push_back({row.start, row.start + row.bytes,
+                       row.resident_bytes.value_or(bundle::kNotCounted), row.is_main});
   return areas;
 }
 
@@ -127,7 +128,7 @@ std::optional<std::vector<HeapArea>> areas_of(const bundles::Source& source) {
   const session::View& view = source.recording->view();
   std::optional<std::vector<HeapArea>> areas;
   if (!source.bundle.empty())
-    areas = stored_areas(member(read_json(source.bundle, "environment.json"), "heap"));
+    areas = stored_areas(source.bundle);
   else if (source.pid != 0)
     areas = areas_of_process(source.pid);
   if (areas) remove_mappings(*areas, view);

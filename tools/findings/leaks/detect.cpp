@@ -324,8 +324,7 @@ std::vector<ProcessLeaks> process_leaks(const bundles::Source& source, const Lea
   if (source.is_job()) {
     bundles::for_each_rank(source, [&](const Json&, const bundles::Source& rank) { add(rank); });
   } else if (!source.bundle.empty()) {
-    const Json processes = sections::tree_json(sections::related_processes(source));
-    bundles::for_each_other_process(source, processes,
+    bundles::for_each_other_process(source, sections::related_processes(source).processes,
                                     [&](std::size_t, const bundles::Source& other) { add(other); });
   }
   std::stable_sort(rows.begin() + 1, rows.end(), [](const ProcessLeaks& a, const ProcessLeaks& b) {

@@ -40,9 +40,8 @@ bool needs_file(const fs::path& bundle, std::uint64_t since_ns) {
   if (!bundle.filename().native().starts_with("oom_cuda_") || fs::exists(bundle / kFile, error) ||
       !bundles::is_own_bundle(bundle))
     return false;
-  const Json manifest = read_json(bundle, "manifest.json");
-  const auto created = text_of(manifest, "created_at_utc");
-  return created && time_of_text(*created) + kSecondNs >= since_ns;
+  const std::string created = bundles::read_file<bundles::Manifest>(bundle).created_at_utc;
+  return !created.empty() && time_of_text(created) + kSecondNs >= since_ns;
 }
 
 // Fails silently: the bundle may be deleted at any time.

@@ -55,8 +55,8 @@ bool has_bundle_at_exit(const recording::Recording& recording, const fs::path& d
   const std::string_view process = bundle::process_key(recording.header(), key);
   const std::vector<fs::directory_entry> entries = entries_of(dumps);
   return std::any_of(entries.begin(), entries.end(), [&](const fs::path& path) {
-    return text_of(read_json(path, "manifest.json"), "process") == process &&
-           text_of(read_json(path, "metadata.json"), "context") == verdict::kReasonAtExit;
+    return bundles::read_file<bundles::Manifest>(path).process == process &&
+           bundles::read_file<bundles::Metadata>(path).context == verdict::kReasonAtExit;
   });
 }
 
@@ -134,7 +134,6 @@ void Lives::write(std::unique_ptr<recording::Recording> recording,
     return;
   const std::string id = bundles::death_id(header, 0);
   bundles::Source source;
-  source.manifest = source.metadata = Json::object();
   source.recording = std::move(recording);
   const std::string line =
       views::life_line(source, {.resident_peak_bytes = peak, .weight = 1 / share_});

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "common/verdict/kinds.h"
-#include "tools/base/json.h"
 #include "tools/bundles/store/bundles.h"
+#include "tools/bundles/store/stored_facts.h"
 
 namespace oomrec::tools::service {
 namespace {
@@ -153,13 +153,15 @@ void ProcessRegistry::on_gone(const fs::path& recording, const bundles::Recovery
 // Empty while the bundle is not completed, and if the process survived the bundle's event.
 std::optional<ProcessRegistry::RecordedEnd> ProcessRegistry::recorded_end_of(const Member& dead) {
   if (dead.last_bundle.empty()) return {};
-  const Json metadata = read_json(dead.last_bundle, "metadata.json");
-  const std::string outcome = text_of(metadata, "outcome").value_or("running");
-  const auto verdict = bundles::verdict_in(metadata);
-  if (outcome == name_of(OutcomeKind::running) || outcome == name_of(OutcomeKind::recovered) ||
-      !verdict || !verdict::is_death(*verdict))
+  const auto stored = bundles::read_file<bundles::Metadata>(dead.last_bundle);
+  const std::string& outcome = stored.outcome;
+  const facts::Verdict& verdict = stored.verdict;
+  if (outcome.empty() || outcome == name_of(OutcomeKind::running) ||
+      outcome == name_of(OutcomeKind::recovered) || !verdict::is_death(verdict.code))
     return {};
-  return RecordedEnd{*verdict, bundles::certainty_in(metadata), outcome};
+  return RecordedEnd{verdict.code,
+                     verdict.has_certainty() ? std::optional{verdict.certainty} : std::nullopt,
+                     outcome};
 }
 
 void ProcessRegistry::conclude(Member& member) {

@@ -175,7 +175,7 @@ PutResult ship_one(Shipping& shipping, const Shipment& shipment, bool is_last_tr
 }  // namespace
 
 bool awaits_end(const fs::path& bundle) {
-  return text_of(read_json(bundle, "metadata.json"), "outcome") == bundles::kRunning;
+  return bundles::read_file<bundles::Metadata>(bundle).outcome == bundles::kRunning;
 }
 
 int ship(const std::vector<Shipment>& shipments, const ShipSettings& settings,

@@ -8,6 +8,7 @@
 #include "tools/base/error.h"
 #include "tools/base/output_file.h"
 #include "tools/base/text.h"
+#include "tools/bundles/store/stored_facts.h"
 #include "tools/bundles/store/writing.h"
 
 namespace oomrec::tools::service {
@@ -62,7 +63,7 @@ void FlightRecorder::add_telemetry(const std::string& bundle) const {
   Json events = Json::array();
   for (const Json& event : events_) events.push_back(event);
   Json updated = read_json(bundle, kManifestName);
-  updated["files"].push_back(kTelemetryName);
+  updated[facts::kFilesKey].push_back(kTelemetryName);
   replace_file(bundle, kTelemetryName, json_text(events) + "\n");
   replace_file(bundle, kManifestName, json_text(updated, 1) + "\n");
 }

@@ -237,7 +237,8 @@ class Row {
     const std::string time =
         history_.end_realtime_ns() != 0
             ? time_text(history_.end_realtime_ns())
-            : text_of(source_.manifest, "created_at_utc").value_or(time_text(0));
+            : (source_.manifest.created_at_utc.empty() ? time_text(0)
+                                                       : source_.manifest.created_at_utc);
     row["schema_version"] = kSchemaVersion;
     row["oomrec_version"] = OOMREC_VERSION;
     row["death_id"] = id_;
@@ -269,11 +270,10 @@ class Row {
   // Of a redacted bundle the manifest has them, too.
   void write_rank(Json& row) const {
     const bool is_known = header_.rank.known != 0;
-    const auto stored = [&](const char* key, std::uint32_t value) {
-      return is_known ? value : number_of(source_.manifest, key).value_or(0);
-    };
-    const std::uint64_t rank = stored("rank", header_.rank.rank);
-    const std::uint64_t world_size = stored("world_size", header_.rank.world_size);
+    const auto& stored = source_.manifest;
+    const std::uint32_t rank = is_known ? header_.rank.rank : stored.rank.value_or(0);
+    const std::uint32_t world_size =
+        is_known ? header_.rank.world_size : stored.world_size.value_or(0);
     const bool is_rank = rank < world_size;
     row["rank"] = is_rank ? Json(rank) : Json(nullptr);
     row["world_size"] = is_rank ? Json(world_size) : Json(nullptr);
@@ -407,8 +407,8 @@ std::string RowWriter::line_of(const Source& source) {
   if (!source.imported_from.empty())
     throw Error{Exit::bad_input, fmt::format("a {} is no death", source.imported_from),
                 "Give bundles of oomrec."};
-  const std::string id = bundles::death_id(
-      source.recording->header(), number_of(source.manifest, "process_bundle").value_or(0));
+  const std::string id =
+      bundles::death_id(source.recording->header(), source.manifest.process_bundle);
   std::string episode, role;
   if (!source.bundle.empty()) {
     const std::vector<bundles::BundleSummary>& all = bundles_in(source.bundle.parent_path());

@@ -6,6 +6,7 @@
 
 #include "common/bundle/retention.h"
 #include "common/facts/end.h"
+#include "common/facts/environment.h"
 #include "common/text/frames.h"
 #include "common/text/text.h"
 #include "tools/base/fact_reader.h"
@@ -33,11 +34,12 @@
 namespace oomrec::tools::views {
 namespace {
 
-// The index of the recorded process among the page's processes, which may be null.
-std::uint16_t own_number(const Json& processes) {
-  for (std::size_t i = 0; processes.is_array() && i < processes.size(); ++i)
-    if (text_of(processes[i], "relation") == "self") return static_cast<std::uint16_t>(i);
-  return 0;
+// The index of the recorded process among the page's processes, which may be none.
+std::uint16_t own_number(const std::vector<bundles::TreeProcess>& processes) {
+  const auto own = std::find_if(processes.begin(), processes.end(), [](const auto& process) {
+    return process.relation == Relation::self;
+  });
+  return own != processes.end() ? static_cast<std::uint16_t>(own - processes.begin()) : 0;
 }
 
 Json advice_json(const bundles::Source& source, const findings::Leaks& leaks,
@@ -57,7 +59,8 @@ Json advice_json(const bundles::Source& source, const findings::Leaks& leaks,
 }
 
 // Adds the rows of the other processes: what they held when their bundles were written.
-void add_other_processes(const bundles::Source& source, const Json& processes, StackTrie& trie,
+void add_other_processes(const bundles::Source& source,
+                         const std::vector<bundles::TreeProcess>& processes, StackTrie& trie,
                          ReportRows& rows) {
   bundles::for_each_other_process(
       source, processes, [&](std::size_t number, const bundles::Source& other) {
@@ -86,15 +89,16 @@ std::string report_title(const bundles::Source& source) {
 }
 
 ReportData report_data(const bundles::Source& source) {
-  Json json = report_facts(source);
+  const bundles::Processes related = sections::related_processes(source);
+  Json json = report_facts(source, related);
   Container container;
   StackTrie trie;
   NamedStacks stacks{*source.recording, *source.locations, trie};
-  ReportRows rows{*source.recording, stacks, own_number(json["processes"]), source.ranks};
+  ReportRows rows{*source.recording, stacks, own_number(related.processes), source.ranks};
   add_over_time(*source.recording, stacks, rows, container, json);
   add_ranks_over_time(source, container);
   trie.add_locations(*source.locations, source.lines.get());
-  add_other_processes(source, json["processes"], trie, rows);
+  add_other_processes(source, related.processes, trie, rows);
   rows.add_to(container);
   trie.add_to(container);
   const findings::LeakReport leaks{source};
@@ -157,14 +161,8 @@ Json spaces_member(const recording::Recording& recording) {
   Json spaces = Json::array();
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
     const auto space = static_cast<Space>(i);
-    const recording::SpaceTotals totals = recording.totals(space);
-    spaces.push_back({{"name", name_of(space)},
-                      {"adds_up", is_additive(space)},
-                      {"live_bytes", totals.live_bytes},
-                      {"peak_bytes", recording.peak_bytes(space)},
-                      {"live_count", totals.live_count},
-                      {"allocated_bytes", totals.allocated_bytes},
-                      {"allocated_count", totals.allocated_count}});
+    spaces.push_back(fact_json(facts::NamedTotals{sections::totals_of(recording, space),
+                                                  name_of(space), is_additive(space)}));
   }
   return spaces;
 }
@@ -183,17 +181,16 @@ Json modules_member(const recording::Recording& recording) {
   for (std::uint64_t i = 1; i < recording.view().count(TableId::modules); ++i) {
     if (!recording.view().read(TableId::modules, i, module)) continue;
     char buffer[2 * sizeof module.build_id + 1];
-    modules.push_back({{"path", printable(recording.text(module.path))},
-                       {"build_id", text_or_null(text::build_id_text(module, buffer))}});
+    modules.push_back(fact_json(facts::Module<std::string_view>{
+        recording.view().string(module.path), text::build_id_text(module, buffer)}));
   }
   return modules;
 }
 
 }  // namespace
 
-Json report_facts(const bundles::Source& source) {
+Json report_facts(const bundles::Source& source, const bundles::Processes& related) {
   const verdict::Verdict verdict = source.verdict();
-  const auto related = sections::related_processes(source);
   const Json environment =
       source.bundle.empty() ? Json(nullptr) : read_json(source.bundle, "environment.json");
   return {

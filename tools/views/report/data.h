@@ -26,6 +26,6 @@ std::string program_name(const recording::Recording& recording);
 // The part of a report in words and few figures: what happened, the process and the machine.
 
 // The page's JSON, except for the members that refer to stacks.
-Json report_facts(const bundles::Source& source);
+Json report_facts(const bundles::Source& source, const bundles::Processes& related);
 
 }  // namespace oomrec::tools::views

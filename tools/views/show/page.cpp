@@ -291,8 +291,7 @@ class Page {
   }
 
   void print_related_processes(const verdict::Verdict& verdict) const {
-    const auto related =
-        sections::related_processes(source_).value_or(sections::RelatedProcesses{});
+    const bundles::Processes related = sections::related_processes(source_);
     const auto section = [this](std::string_view name, const std::string& lines) {
       if (lines.empty()) return;
       heading(name);

@@ -155,16 +155,17 @@ TEST_CASE("a manifest's keys decide, and a missing one links nothing") {
     "verdict": "child_killed", "process": "ab-12-99", "process_bundle": 3,
     "process_started_at_utc": "2026-11-21T10:15:29Z", "process_tree": "ab-7-50",
     "follows": "../other/oom_cpu_20261121_101500_002"})";
-  const EpisodeBundle bundle = episode_bundle("oom_cpu_20261121_101530_001", manifest);
+  const EpisodeBundle bundle = episode_bundle("oom_cpu_20261121_101530_001", manifest_in(manifest));
   CHECK(bundle.created_s == 1795256130);
   CHECK(bundle.started_s == 1795256129);
   CHECK(bundle.number == 1);
   CHECK(bundle.process_bundle == 3);
   CHECK(bundle.verdict == VerdictCode::child_killed);
   CHECK(bundle.trigger == Trigger::killed);
-  CHECK(bundle.follows == episode_bundle("oom_cpu_20261121_101500_002", "{}").name);
+  CHECK(bundle.follows == episode_bundle("oom_cpu_20261121_101500_002", {}).name);
   CHECK(bundle.tree != 0);
-  const EpisodeBundle old = episode_bundle("oom_cpu_20261121_101530_002", R"({"follows": null})");
+  const EpisodeBundle old =
+      episode_bundle("oom_cpu_20261121_101530_002", manifest_in(R"({"follows": null})"));
   CHECK(old.follows == 0);
   CHECK(old.tree == 0);
   CHECK(old.created_s == 0);

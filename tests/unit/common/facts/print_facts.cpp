@@ -1,11 +1,16 @@
-// Prints the schemas of all described facts, from which tests/integration/test_facts.py makes
-// docs/schemas/facts.json and the tables of docs/json.md.
+// Prints the schemas of all described facts and files, from which tests/integration/test_facts.py
+// makes docs/schemas/facts.json, the schemas of the files, and the tables of keys.
 #include <concepts>
 #include <cstdio>
 #include <span>
 
 #include "common/facts/account.h"
 #include "common/facts/end.h"
+#include "common/facts/environment.h"
+#include "common/facts/manifest.h"
+#include "common/facts/metadata.h"
+#include "common/facts/processes.h"
+#include "common/facts/space.h"
 #include "common/facts/verdict.h"
 #include "tools/base/json_value.h"
 
@@ -19,13 +24,16 @@ using tools::Json;
 struct Vocabulary {
   std::string_view name;
   std::span<const std::string_view> words;
+  bool may_be_null = false;
 };
 constexpr Vocabulary kVocabulary[] = {
     {"trigger", {kTriggerNames.begin() + 1, kTriggerNames.end()}},  // without `none`
     {"verdict_code", kVerdictNames},
-    {"certainty", kCertaintyNames},
+    {"certainty", kCertaintyNames, true},  // of a verdict that claims nothing
     {"mode", kModeNames},
     {"space_name", kSpaceNames},
+    {"relation", kRelationNames},
+    {"reduction", kReductionNames, true},
 };
 
 Json enum_of(std::span<const std::string_view> names) {
@@ -37,6 +45,56 @@ Json enum_of(std::span<const std::string_view> names) {
 
 struct Stack {};
 Json schema_of(const Stack&) { return {{"$ref", "definitions.json#/$defs/stack"}}; }
+struct CustomMetadata {};
+Json schema_of(const CustomMetadata&) { return {{"type", "object"}}; }
+Json list_of(Json element) { return {{"type", "array"}, {"items", std::move(element)}}; }
+Json object_with(Json values) {
+  return {{"type", "object"}, {"additionalProperties", std::move(values)}};
+}
+Json defined(std::string_view name) {
+  return {{"$ref", "definitions.json#/$defs/" + std::string{name}}};
+}
+struct Arguments {};
+Json schema_of(const Arguments&) { return list_of({{"type", "string"}}); }
+struct Variables {};
+Json schema_of(const Variables&) { return object_with({{"type", "string"}}); }
+struct Sizes {};
+Json schema_of(const Sizes&) { return object_with({{"type", "integer"}, {"minimum", 0}}); }
+struct Pressure {};
+Json schema_of(const Pressure&) {
+  return object_with(object_with({{"type", Json::array({"number", "null"})}}));
+}
+struct KernelLimit {};
+Json schema_of(const KernelLimit&) { return defined("kernel_limit"); }
+struct ResourceLimits {};
+Json schema_of(const ResourceLimits&) {
+  Json limits = Json::object(), keys = Json::array();
+  for (const ResourceLimit& limit : kResourceLimits) {
+    limits[limit.key] = defined("soft_and_hard_limit");
+    keys.push_back(limit.key);
+  }
+  return {{"type", "object"},
+          {"properties", limits},
+          {"required", keys},
+          {"additionalProperties", false}};
+}
+struct Drivers {};
+Json schema_of(const Drivers&) { return defined("drivers"); }
+struct FileNames {};
+Json schema_of(const FileNames&) { return list_of({{"type", "string"}}); }
+// A fact in $defs, and a list of it.
+template <class Fact>
+struct Part {};
+template <class Fact>
+Json schema_of(const Part<Fact>&) {
+  return {{"$ref", "#/$defs/" + std::string{Section<Fact>::key}}};
+}
+template <class Fact>
+struct ListOf {};
+template <class Fact>
+Json schema_of(const ListOf<Fact>&) {
+  return list_of(schema_of(Part<Fact>{}));
+}
 Json schema_of(std::string_view) { return {{"type", "string"}}; }
 Json schema_of(std::unsigned_integral auto) { return {{"type", "integer"}, {"minimum", 0}}; }
 Json schema_of(std::signed_integral auto) { return {{"type", "integer"}}; }
@@ -76,11 +134,22 @@ template <class Value>
 Json schema_of(const OrNull<Value>& value) {
   return or_null(schema_of(value.value));
 }
+template <class Value>
+Json schema_of(const std::optional<Value>&) {
+  return or_null(schema_of(Value{}));
+}
+template <class Text>
+Json schema_of(const TextOrNull<Text>& text) {
+  return text.form.empty() ? or_null(schema_of(std::string_view{})) : Json{{"$ref", text.form}};
+}
 
 class Schema {
  public:
   void field(std::string_view key, const auto& value, std::string_view meaning) {
-    add(key, schema_of(value), meaning);
+    Json schema = schema_of(value);
+    if constexpr (std::same_as<decltype(value), const unsigned&>)
+      if (key == "schema_version") schema = {{"const", value}};
+    add(key, std::move(schema), meaning);
   }
   void object(std::string_view key, JsonLayout, std::string_view meaning, const auto& members) {
     add(key, object_of(members), meaning);
@@ -111,7 +180,9 @@ class Schema {
  private:
   template <class Fact>
   static Json reference_to() {
-    return {{"$ref", "#/$defs/" + std::string{Section<Fact>::key}}};
+    const bool is_stored = requires(const Fact& fact) { fact.has_device; };
+    return {
+        {"$ref", "#/$defs/" + std::string{is_stored ? "stored_" : ""}.append(Section<Fact>::key)}};
   }
 
   void add(std::string_view key, Json schema, std::string_view meaning) {
@@ -131,28 +202,92 @@ Json section_of(const Fact& fact) {
   schema["description"] = Described::meaning;
   return schema;
 }
+const session::Failure kFailure{};
+const session::Thread kThread{};
+const session::Device kDevice{};
+const Request<Stack> kRequest{kFailure, kThread, {}, {}, {}};
+const ShownRequest<Stack> kShownRequest{kRequest, {}};
+const StoredRequest<Stack> kStoredRequest{kRequest, false, kDevice};
+
+struct MetadataFile : facts::Metadata {
+  std::string_view reason, outcome;
+  Verdict verdict;
+  Crash<Stack> crash{.stack = {}};
+  session::LimitReserve limit_reserve{};
+  session::CgroupAccount account{};
+  const StoredRequest<Stack>& request = kStoredRequest;
+  std::optional<std::uint32_t> failure;
+  session::ChildDeath child{};
+  std::string_view backend;
+  std::uint64_t captured_event_count = 0;
+  std::optional<std::string_view> context, exception[kExceptionKeys.size()];
+  CustomMetadata custom_metadata;
+};
+using Row = StoredProcess<std::string_view>;
+struct ProcessesFile : facts::Processes {
+  ListOf<Row> processes;
+  std::string_view cgroup;
+  ListOf<OtherProcess<std::string_view>> others;
+  std::string_view session_directory;
+  std::uint64_t left_out = 0;
+};
+
+struct ShownProcess : facts::Process {
+  std::int32_t pid = 0, parent_pid = 0;
+  std::string_view start_utc, executable, working_directory, python;
+  Arguments argv;
+  Drivers drivers;
+};
+struct HeapAreas : facts::Heap {
+  ListOf<HeapArea> areas;
+  std::uint64_t left_out = 0;
+};
+struct UsedGpu : facts::Gpu {
+  session::Device device{};
+  std::string_view uuid, driver_version, driver_path;
+};
+struct MemoryCgroup : facts::Cgroup {
+  unsigned version = 0;
+  std::string_view path;
+  static KernelLimit value(const CgroupFile&) { return {}; }
+};
+struct EnvironmentFile : facts::Environment {
+  std::string_view host, start_utc, executable, working_directory;
+  struct {
+    std::string_view release, version, machine;
+  } kernel;
+  std::int32_t pid = 0, parent_pid = 0;
+  std::optional<Arguments> argv;
+  std::optional<std::uint64_t> ram_bytes, swap_bytes;
+  std::optional<ResourceLimits> rlimits;
+  std::optional<Part<MemoryCgroup>> cgroup;
+  std::optional<Sizes> meminfo, smaps_rollup;
+  std::optional<Pressure> pressure;
+  std::optional<Part<HeapAreas>> heap;
+  std::optional<ListOf<UsedGpu>> gpus;
+  struct {
+    std::string_view oomrec, glibc, interpreter, driver;
+  } versions;
+  ListOf<Module<std::string_view>> modules;
+  std::optional<Variables> variables;
+};
+
 template <class Fact>
 void add(Json& schemas) {
   schemas[Section<Fact>::key] = section_of(Fact{});
-}
-
-void add_requests(Json& schemas) {
-  const session::Failure failure{};
-  const session::Thread thread{};
-  const session::Device device{};
-  const Request<Stack> request{failure, thread, {}, 0, {}, {}};
-  schemas["request"] = or_null(section_of(ShownRequest<Stack>{request, {}}));
-  schemas["stored_request"] = or_null(section_of(StoredRequest<Stack>{request, false, device}));
 }
 
 }  // namespace
 
 int main() {
   Json schemas = Json::object();
-  for (const Vocabulary& shared : kVocabulary) schemas[shared.name] = enum_of(shared.words);
-  schemas["certainty"]["enum"].push_back(nullptr);  // of a verdict that claims nothing
+  for (const Vocabulary& shared : kVocabulary) {
+    Json& words = schemas[shared.name] = enum_of(shared.words);
+    if (shared.may_be_null) words["enum"].push_back(nullptr);
+  }
   add<Verdict>(schemas);
-  add_requests(schemas);
+  schemas["request"] = or_null(section_of(kShownRequest));
+  schemas["stored_request"] = or_null(section_of(kStoredRequest));
   add<Aftershocks>(schemas);
   add<session::Thread>(schemas);
   add<session::Device>(schemas);
@@ -162,5 +297,29 @@ int main() {
   add<Crash<Stack>>(schemas);
   add<session::ChildDeath>(schemas);
   add<session::CgroupAccount>(schemas);
-  std::puts(schemas.dump().c_str());
+  add<TreeProcess<std::string_view>>(schemas);
+  add<Row>(schemas);
+  add<OtherProcess<std::string_view>>(schemas);
+  add<ShownProcess>(schemas);
+  add<MemoryCgroup>(schemas);
+  add<HeapAreas>(schemas);
+  add<HeapArea>(schemas);
+  add<UsedGpu>(schemas);
+  add<Module<std::string_view>>(schemas);
+  add<SpaceTotals>(schemas);
+  add<MapTotals>(schemas);
+  add<NamedTotals>(schemas);
+
+  Json files = Json::object();
+  add<Manifest<std::string_view, FileNames>>(files);
+  files[Section<MetadataFile>::key] = section_of(MetadataFile{});
+  add<ProcessesFile>(files);
+  add<EnvironmentFile>(files);
+  // Written by Python: tools/python/oomrec/gpumemprof.
+  files["environment"]["properties"]["system"] = {
+      {"type", "object"},
+      {"description",
+       "if a tracker of the program used the flight recorder: the result of `get_system_info()` of "
+       "[`oomrec.gpumemprof`](python/telemetry.md)"}};
+  std::puts(Json{{"$defs", schemas}, {"files", files}}.dump().c_str());
 }
