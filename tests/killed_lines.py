@@ -98,6 +98,27 @@ PROGRAMS = {
         "import pyvips\nimage = pyvips.Image.gaussnoise(3000, 3000)",
         "[(image + i).copy_memory() for i in range(6)]",
     ),
+    "lua": (
+        "import lupa.lua55 as lupa\nlua = lupa.LuaRuntime()",
+        "lua.execute('local t = {} for i = 1, 2000000 do t[i] = {i} end return t')",
+    ),
+    "rdkit": (
+        "from rdkit import Chem",
+        "[Chem.MolFromSmiles('CC(=O)OC1=CC=CC=C1C(=O)O') for _ in range(30000)]",
+    ),
+    "shapely": (
+        "import numpy as np, shapely\nx = np.arange(600000.0)",
+        "shapely.box(x, x, x + 1, x + 1)",
+    ),
+    "kuzu": (
+        "import kuzu\nc = kuzu.Connection(kuzu.Database(':memory:'))\n"
+        "c.execute('create node table t(i int64, s string, primary key (i))')",
+        "c.execute(\"unwind range(1, 1000000) as i create (:t {i: i, s: 'row ' + cast(i as string)})\")",
+    ),
+    "subinterpreter": (
+        "import _interpreters\nother = _interpreters.create()",
+        "_interpreters.exec(other, 'kept = [(i, str(i)) for i in range(1500000)]')",
+    ),
     "mmap_shared": (
         "import mmap\ndef filled():\n    m = mmap.mmap(-1, 200 << 20)\n"
         "    for i in range(0, 200 << 20, 4096): m[i] = 1\n    return m",

@@ -25,9 +25,9 @@ struct LargestHolder {
 template <class Wanted>
 std::size_t find_largest(const session::View& view, std::span<LargestHolder> out, Wanted&& wanted,
                          const residency::Rows* rows = nullptr) noexcept {
-  const auto weight = [rows](std::uint64_t holder, std::uint64_t live_bytes) noexcept {
-    return rows == nullptr ? live_bytes
-                           : rows->resident(static_cast<std::uint32_t>(holder), live_bytes);
+  const auto weight = [rows](std::uint64_t number, const session::Holder& holder) noexcept {
+    return rows == nullptr ? holder.live_bytes.load(std::memory_order_relaxed)
+                           : rows->resident(static_cast<std::uint32_t>(number), holder);
   };
   const auto smaller_last = [](const LargestHolder& a, const LargestHolder& b) {
     return a.live_bytes != b.live_bytes ? a.live_bytes > b.live_bytes : a.holder < b.holder;
@@ -37,17 +37,17 @@ std::size_t find_largest(const session::View& view, std::span<LargestHolder> out
   const std::uint64_t count = view.count(session::TableId::holders);
   for (std::uint64_t i = 1; i < count; ++i) {
     if (!view.read(session::TableId::holders, i, holder)) continue;
-    const std::uint64_t live_bytes = holder.live_bytes.load(std::memory_order_relaxed);
-    // A racing free may become visible before its allocation: the figure is briefly negative.
-    if (static_cast<std::int64_t>(live_bytes) < 0) continue;
-    const LargestHolder entry{weight(i, live_bytes), static_cast<std::uint32_t>(i)};
+    // A racing free may become visible before its allocation: the figures are briefly negative.
+    if (static_cast<std::int64_t>(holder.live_bytes.load(std::memory_order_relaxed)) < 0 ||
+        static_cast<std::int64_t>(holder.live_count.load(std::memory_order_relaxed)) < 0)
+      continue;
+    const LargestHolder entry{weight(i, holder), static_cast<std::uint32_t>(i)};
     if (entry.live_bytes == 0) continue;
     if (!wanted(static_cast<Space>(holder.space))) continue;
     system::keep_largest(out, found, entry, smaller_last);
   }
   for (std::size_t i = 0; i < found; ++i) {
-    if (view.holder(out[i].holder, holder))
-      out[i].live_bytes = weight(out[i].holder, holder.live_bytes.load(std::memory_order_relaxed));
+    if (view.holder(out[i].holder, holder)) out[i].live_bytes = weight(out[i].holder, holder);
   }
   std::sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(found), smaller_last);
   return found;

@@ -1,21 +1,37 @@
 #include "common/residency/rows.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace oomrec::residency {
 
 using session::ResidencyRow;
 
-Rows::Rows(const session::View& view) noexcept {
+std::uint64_t block_header_bytes(const session::View& view) noexcept {
+  constexpr std::uint64_t kOfGlibc = 8, kOfScudo = 16;
+  const std::string_view file = view.string(view.header().allocator);
+  if (file.starts_with("libc.so") || file.starts_with("libc-")) return kOfGlibc;
+  return file.find("scudo") != file.npos ? kOfScudo : 0;
+}
+
+std::uint64_t header_bytes(const session::View& view) noexcept {
+  const std::int64_t blocks = view.totals(Space::heap).live_count;
+  return blocks > 0 ? block_header_bytes(view) * static_cast<std::uint64_t>(blocks) : 0;
+}
+
+Rows::Rows(const session::View& view) noexcept : block_header_bytes_(block_header_bytes(view)) {
   view.for_each_residency_row([&](const ResidencyRow& row) noexcept { rows_[count_++] = row; });
   std::sort(rows_, rows_ + count_, [](const ResidencyRow& a, const ResidencyRow& b) noexcept {
     return a.holder < b.holder;
   });
 }
 
-std::uint64_t Rows::resident(std::uint32_t holder, std::uint64_t live_bytes) const noexcept {
-  const ResidencyRow* const row = row_of({rows_, count_}, holder);
-  return row != nullptr ? resident_by(*row, live_bytes) : live_bytes;
+std::uint64_t Rows::resident(std::uint32_t number, const session::Holder& holder) const noexcept {
+  const std::uint64_t bytes = holder.live_bytes.load(std::memory_order_relaxed) +
+                              header_bytes_of(block_header_bytes_, static_cast<Space>(holder.space),
+                                              holder.live_count.load(std::memory_order_relaxed));
+  const ResidencyRow* const row = row_of({rows_, count_}, number);
+  return row != nullptr ? resident_by(*row, bytes) : bytes;
 }
 
 const ResidencyRow* row_of(std::span<const ResidencyRow> rows, std::uint32_t holder) noexcept {

@@ -66,10 +66,12 @@ void add_smaller(const View& view, Largest& memory,
   for (std::uint64_t i = 1; i < count; ++i) {
     if (!view.read(TableId::holders, i, holder) || !wanted(static_cast<Space>(holder.space)))
       continue;
-    // A racing free may become visible before its allocation: the figure is briefly negative.
+    // A racing free may become visible before its allocation: the figures are briefly negative.
     const auto live = static_cast<std::int64_t>(holder.live_bytes.load(std::memory_order_relaxed));
+    const auto blocks =
+        static_cast<std::int64_t>(holder.live_count.load(std::memory_order_relaxed));
     const auto at = std::lower_bound(candidates.begin(), candidates.end(), i, is_before);
-    if (live <= 0 || (at != candidates.end() && at->holder == i)) continue;
+    if (live <= 0 || blocks < 0 || (at != candidates.end() && at->holder == i)) continue;
     bool runs_python = false;
     view.walk(holder.node, [&](std::uint64_t frame) {
       ++frames;
@@ -78,9 +80,9 @@ void add_smaller(const View& view, Largest& memory,
     memory.is_partial = frames > kMostFrames;
     if (memory.is_partial) return;
     auto bytes = static_cast<std::uint64_t>(live);
-    if (rows != nullptr) bytes = rows->resident(static_cast<std::uint32_t>(i), bytes);
+    if (rows != nullptr) bytes = rows->resident(static_cast<std::uint32_t>(i), holder);
     memory.sums.add(sum_of(view, holder, memory.key.of(view, holder.node, runs_python), bytes,
-                           holder.live_count.load(std::memory_order_relaxed)),
+                           static_cast<std::uint64_t>(blocks)),
                     [&] { return key_frames(view, holder.node); });
   }
 }

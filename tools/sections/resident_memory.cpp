@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/facts/account.h"
+#include "common/residency/rows.h"
 #include "tools/base/fact_reader.h"
 #include "tools/base/text.h"
 #include "tools/recording/analysis/statistics.h"
@@ -64,16 +65,13 @@ std::uint64_t swapped_bytes(const recording::ResidencyTotals& look) {
   return look.is_partial ? 0 : look.touched_bytes - std::min(look.touched_bytes, sum);
 }
 
-// Of the heap at the look, what small blocks take up that are in use. Before each of glibc's is its
-// size, which is no usable byte: a third of the smallest ones.
+// Of the heap at the look, what small blocks take up that are in use.
 std::uint64_t small_block_bytes(const recording::Recording& recording) {
-  constexpr std::uint64_t kSizeBytes = 8;
   const recording::ResidencyTotals& look = recording.residency();
   const recording::SpaceTotals live = recording.totals(Space::heap);
-  const std::uint64_t of_sizes =
-      recording::allocator_of(recording) == "glibc" ? kSizeBytes * live.live_count : 0;
   return std::min(bytes_of(look, ResidentKind::heap),
-                  live.live_bytes - std::min(live.live_bytes, look.large_block_bytes) + of_sizes);
+                  live.live_bytes - std::min(live.live_bytes, look.large_block_bytes) +
+                      residency::header_bytes(recording.view()));
 }
 
 // "the heap (jemalloc): 97.7 MiB in small blocks, the rest kept free"
@@ -161,18 +159,32 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
                    "local variables of their functions, or a deep recursion"});
   parts.push_back({recording.residency().variable_bytes, "static variables",
                    "arrays and the like that are part of the program itself"});
-  const session::CgroupAccount& account = recording.header().account;
-  if (account.is_at_kill() &&
-      account.scope == static_cast<std::uint32_t>(session::AccountScope::cgroup))
-    parts.push_back(
-        {account.shared_bytes - std::min(account.shared_bytes, account.own_shared_bytes),
-         "shared memory and tmpfs that it does not map",
-         "files in /dev/shm or another tmpfs and memfds, until they are deleted or closed, or "
-         "memory that other processes share"});
+  parts.push_back({unmapped_shared_bytes(source), "shared memory and tmpfs that it does not map",
+                   "files in /dev/shm or another tmpfs and memfds, until they are deleted or "
+                   "closed, or memory that other processes share"});
   std::erase_if(parts, [](const UnheldPart& part) { return part.bytes < kLeast; });
   std::sort(parts.begin(), parts.end(),
             [](const UnheldPart& a, const UnheldPart& b) { return a.bytes > b.bytes; });
   return parts;
+}
+
+std::uint64_t unmapped_shared_bytes(const bundles::Source& source) {
+  const recording::Recording& recording = *source.recording;
+  const session::CgroupAccount& account = recording.header().account;
+  if (account.is_at_kill()) {
+    const bool of_cgroup =
+        account.scope == static_cast<std::uint32_t>(session::AccountScope::cgroup);
+    return of_cgroup
+               ? account.shared_bytes - std::min(account.shared_bytes, account.own_shared_bytes)
+               : 0;
+  }
+  if (source.trigger() != Trigger::near_limit || source.bundle.empty() ||
+      !recording.has_residency())
+    return 0;
+  const Json environment = read_json(source.bundle, "environment.json");
+  const std::uint64_t shared = number_of(member(environment, "cgroup"), "shared_bytes").value_or(0);
+  const std::uint64_t mapped = bytes_of(recording.residency(), ResidentKind::shared);
+  return shared - std::min(shared, mapped);
 }
 
 std::string file_pages_text(const bundles::Source& source) {

@@ -42,6 +42,9 @@ struct UnheldPart {
   std::string reason;     // in a page, after its name
 };
 std::vector<UnheldPart> unheld_parts(const bundles::Source&);
+// Of that, what its cgroup had of shared memory: at the kill, or at a warning near its limit. 0:
+// none, or unknown.
+std::uint64_t unmapped_shared_bytes(const bundles::Source&);
 
 // "570.2 MiB of the 728.9 MiB that are resident are pages of files, …" Empty: it is no notable
 // part, or nobody has looked.

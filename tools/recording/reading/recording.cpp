@@ -17,6 +17,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "common/residency/rows.h"
 #include "common/session/directories.h"
 #include "common/system/files.h"
 #include "tools/base/error.h"
@@ -336,7 +337,9 @@ std::uint64_t Recording::held_bytes() const {
 std::uint64_t Recording::weighed_bytes() const {
   std::uint64_t held = held_bytes();
   for (const RequestInFlight& request : in_flight_) held += request.bytes + request.replaced_bytes;
-  return weight_ == Weight::resident ? held - std::min(held, residency_.untouched_bytes) : held;
+  if (weight_ != Weight::resident) return held;
+  held += residency::header_bytes(view_);
+  return held - std::min(held, residency_.untouched_bytes);
 }
 
 std::uint64_t Recording::peak_bytes(Space space) const {

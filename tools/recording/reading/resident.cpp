@@ -138,6 +138,10 @@ void Recording::note_resident_later(std::uint64_t bytes, std::uint64_t most_byte
   constexpr std::uint64_t kNotablePart = 8;  // less may as well be what allocators add to blocks
   const std::uint64_t live = totals(Space::heap).live_bytes + totals(Space::map).live_bytes;
   std::uint64_t obtained = live - std::min(live, residency_.live_bytes);
+  if (live != 0)  // the headers of its blocks: the same part of all as of the live bytes
+    obtained +=
+        static_cast<std::uint64_t>(static_cast<double>(residency::header_bytes(view_)) *
+                                   static_cast<double>(obtained) / static_cast<double>(live));
   for (const RequestInFlight& request : in_flight_) obtained += request.bytes;
   const std::uint64_t expected = residency_.touched_bytes + obtained;
   const std::uint64_t nobodys = credit(bytes - std::min(bytes, expected));
@@ -326,8 +330,10 @@ void Recording::debit_evenly(std::uint64_t bytes) {
   sort_rows();
   std::vector<std::pair<std::uint32_t, std::uint64_t>> left;
   std::uint64_t sum = 0;
+  const std::uint64_t header = residency::block_header_bytes(view_);
   for (const HolderFigures& row : holders()) {
-    const std::uint64_t resident = resident_of(row.entry, row.live_bytes);
+    const std::uint64_t resident = resident_of(
+        row.entry, row.live_bytes + residency::header_bytes_of(header, row.space, row.live_count));
     if (!is_on_host(row.space) || row.entry == 0 || resident == 0) continue;
     left.emplace_back(row.entry, resident);
     sum += resident;
@@ -353,14 +359,18 @@ bool Recording::has_untouched_in_flight() const {
                      [](const RequestInFlight& request) { return request.untouched_bytes != 0; });
 }
 
-// Holders without a row are wholly touched, as far as the look knows.
+// Holders without a row are wholly touched, as far as the look knows. Where they weigh what is
+// resident, the headers of their blocks are, too.
 void Recording::add_residency(std::vector<HolderFigures>& rows) const {
   if (!has_residency() && weight_ != Weight::resident) return;
+  const std::uint64_t header =
+      weight_ == Weight::resident ? residency::block_header_bytes(view_) : 0;
   for (HolderFigures& row : rows) {
-    row.resident_bytes = resident_of(row.entry, row.live_bytes);
+    const std::uint64_t taken =
+        row.live_bytes + residency::header_bytes_of(header, row.space, row.live_count);
+    row.resident_bytes = resident_of(row.entry, taken);
     row.weighs_resident = weight_ == Weight::resident;
-    row.estimated =
-        row.estimated || (is_resident_estimated() && *row.resident_bytes != row.live_bytes);
+    row.estimated = row.estimated || (is_resident_estimated() && *row.resident_bytes != taken);
   }
   for (const RequestInFlight& request : in_flight_)
     if (HolderFigures* const row = row_of(request, rows))

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/residency/rows.h"
+
 namespace oomrec::tools::views {
 namespace {
 
@@ -79,6 +81,8 @@ void LiveHolders::refresh(const recording::Recording& recording, std::uint64_t n
   const double share = first || seconds <= 0
                            ? 0
                            : std::max(1 - std::exp(-seconds / kSmoothedOver_s), seconds / elapsed);
+  const std::uint64_t header =
+      recording.weight() == recording::Weight::resident ? residency::block_header_bytes(view) : 0;
   const auto at_least_zero = [](std::uint64_t sum) {  // threads continue while their sums are read
     return static_cast<std::int64_t>(sum) < 0 ? 0 : sum;
   };
@@ -89,8 +93,10 @@ void LiveHolders::refresh(const recording::Recording& recording, std::uint64_t n
     if (share > 0) row.growth += share * (change / seconds - row.growth);
     if (std::abs(row.growth) < 1) row.growth = 0;
     row.live_bytes = bytes;
-    row.weight_bytes = recording.weight_of(static_cast<std::uint32_t>(i), bytes);
     row.live_count = at_least_zero(held_[i].count);
+    row.weight_bytes =
+        recording.weight_of(static_cast<std::uint32_t>(i),
+                            bytes + residency::header_bytes_of(header, row.space, row.live_count));
   }
   before_ns_ = now_ns;
 }

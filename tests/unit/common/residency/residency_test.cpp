@@ -401,3 +401,28 @@ TEST_CASE("a look without time does not replace a whole one that saw most of it"
   CHECK(!residency::is_worse(look(400, kPartial), look(400, kPartial)));
   CHECK(!residency::is_worse(look(400, 0), look(400, 0)));
 }
+
+TEST_CASE("blocks of glibc and Scudo have a header, which is resident beside their live bytes") {
+  new_holder();
+  session::Header& header = g_session.header();
+  const session::StringId before = header.allocator;
+  const auto of_file = [&](std::string_view file) {
+    header.allocator = g_session.add_string(kHook, file);
+    return residency::block_header_bytes(g_session.view());
+  };
+  for (const std::string_view file :
+       {"libjemalloc.so.2", "libmimalloc.so.3", "liboomrec.so", "libcool.so", ""})
+    CHECK(of_file(file) == 0);
+  CHECK(of_file("libclang_rt.scudo_standalone-x86_64.so") == 16);
+  CHECK(of_file("libc-2.31.so") == 8);
+  CHECK(of_file("libc.so.6") == 8);
+  session::Holder holder{};
+  holder.live_bytes = 2400;
+  holder.live_count = 100;
+  holder.space = static_cast<std::uint8_t>(Space::heap);
+  const residency::Rows rows{g_session.view()};
+  CHECK(rows.resident(1'000'000, holder) == 2400 + 800);
+  holder.space = static_cast<std::uint8_t>(Space::map);
+  CHECK(rows.resident(1'000'000, holder) == 2400);
+  header.allocator = before;
+}
