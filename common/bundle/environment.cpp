@@ -74,6 +74,8 @@ class Environment {
   void write_cgroup() noexcept;
   std::string_view read_cgroup(std::string_view path, bool version1,
                                std::string_view file) noexcept;
+  std::string_view word_of_cgroup(std::string_view path, bool version1,
+                                  std::string_view file) noexcept;
   void write_cgroup_value(std::string_view path, bool version1, const facts::CgroupFile&) noexcept;
   void write_swap_of_version1(std::string_view path, std::string_view with_swap,
                               std::string_view memory_file) noexcept;
@@ -158,26 +160,32 @@ void Environment::write_limits() noexcept {
   json_.end_object();
 }
 
-// The word in a memory cgroup's file. Inside a container `path` is the host's and does not exist;
-// there the container's cgroup is the root. Valid until the next read.
+// A memory cgroup's file. Inside a container `path` is the host's and does not exist; there the
+// container's cgroup is the root. Valid until the next read.
 std::string_view Environment::read_cgroup(std::string_view path, bool version1,
                                           std::string_view file) noexcept {
   const std::string_view root = version1 ? "/memory" : "";
   for (const std::string_view inside : {path == "/" ? "" : path, std::string_view{}}) {
     text::Text full{job_.work.line, sizeof job_.work.line - kCopiedPathBytes};
     full.add(system::g_roots.cgroup).add(root).add(inside).add('/').add(file);
-    std::string_view value = read(full.c_str());
-    if (!value.empty()) return next_word(value);
+    const std::string_view text = read(full.c_str());
+    if (!text.empty()) return text;
   }
   return {};
+}
+
+std::string_view Environment::word_of_cgroup(std::string_view path, bool version1,
+                                             std::string_view file) noexcept {
+  std::string_view text = read_cgroup(path, version1, file);
+  return next_word(text);
 }
 
 // Version 1 counts memory and swap together. Null where swap is not counted.
 void Environment::write_swap_of_version1(std::string_view path, std::string_view with_swap,
                                          std::string_view memory_file) noexcept {
   std::uint64_t both = 0, memory = 0;
-  if (!parse_number(read_cgroup(path, true, with_swap), both) ||
-      !parse_number(read_cgroup(path, true, memory_file), memory))
+  if (!parse_number(word_of_cgroup(path, true, with_swap), both) ||
+      !parse_number(word_of_cgroup(path, true, memory_file), memory))
     return json_.null();
   if (both >= limit::kNoLimitOfV1) return json_.string("unlimited");
   json_.number(both > memory ? both - memory : 0);
@@ -188,7 +196,7 @@ void Environment::write_cgroup_value(std::string_view path, bool version1,
   if (version1 && !file.memory.empty())
     return write_swap_of_version1(path, file.version1, file.memory);
   const std::string_view word =
-      read_cgroup(path, version1, version1 ? file.version1 : file.version2);
+      word_of_cgroup(path, version1, version1 ? file.version1 : file.version2);
   word == "max" ? json_.string("unlimited") : limit_value(word);
 }
 
@@ -209,6 +217,12 @@ void Environment::write_cgroup() noexcept {
     std::string_view path;
     Value value(const facts::CgroupFile& file) const noexcept {
       return {environment, path, version == 1, file};
+    }
+    std::optional<std::uint64_t> shared_bytes() const noexcept {
+      const std::string_view statistics =
+          environment.read_cgroup(path, version == 1, "memory.stat");
+      if (statistics.empty()) return std::nullopt;
+      return limit::shared_bytes_in(statistics);
     }
   };
   std::string_view text = alive_ ? read_process("cgroup") : std::string_view{};

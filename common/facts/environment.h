@@ -156,6 +156,8 @@ struct Section<Fact> {
     v.field("path", of.path, "below the root of the hierarchy");
     for (const CgroupFile& file : kCgroupFiles)
       v.field(file.key, of.value(file), "in bytes, `\"unlimited\"`, or `null`: unknown");
+    v.field("shared_bytes", of.shared_bytes(),
+            "what of its memory is shared (tmpfs, memfds, System V), by memory.stat");
   }
 };
 

@@ -55,6 +55,22 @@ bool is_below_root(std::string_view text) noexcept {
   return true;
 }
 
+// Version 1's lines of the cgroup alone have no "total_" before them.
+std::uint64_t shared_bytes_in(std::string_view memory_stat) noexcept {
+  const std::string_view with_descendants = system::field(memory_stat, "total_shmem ");
+  return system::number_in(with_descendants.empty() ? system::field(memory_stat, "shmem ")
+                                                    : with_descendants);
+}
+
+[[gnu::noinline]] std::uint64_t read_cgroup_shared_bytes(const char* directory) noexcept {
+  char path[kCgroupPathBytes];
+  Text name(path);
+  name << directory << "/memory.stat";
+  char text[1408];
+  const long bytes = name.truncated() ? 0 : system::read_file(path, text, sizeof(text));
+  return bytes > 0 ? shared_bytes_in({text, static_cast<std::size_t>(bytes)}) : 0;
+}
+
 [[gnu::noinline]] CgroupPath::CgroupPath(InHook, std::string_view controller, const char* file_v1,
                                          const char* file_v2, char (*named)[kCgroupPathBytes],
                                          int process) noexcept {

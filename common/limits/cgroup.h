@@ -20,6 +20,11 @@ inline constexpr std::uint64_t kNoLimitOfV1 = std::uint64_t{1} << 60;
 // file.
 bool read_cgroup_number(const char* directory, const char* file, std::uint64_t& value) noexcept;
 
+// What of a cgroup's memory is shared, by its memory.stat: files on tmpfs, memfds, System V shared
+// memory, mapped or not. 0: none, or unknown.
+std::uint64_t shared_bytes_in(std::string_view memory_stat) noexcept;
+std::uint64_t read_cgroup_shared_bytes(const char* directory) noexcept;
+
 class CgroupPath {
  public:
   // `controller`: such as "memory"; version 1 has none named "unified". `file_v1`, `file_v2`: a

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "common/bundle/files.h"
+#include "common/limits/cgroup.h"
 #include "common/names/library_functions.h"
 #include "common/names/names.h"
 #include "common/names/perf_map.h"
@@ -154,6 +155,19 @@ void add_summary(InHook hook, text::Text& text, const View& view, const bundle::
   text.add(summary);
 }
 
+// Near its cgroup's limit: what that has of shared memory beside what the process maps, which has
+// holders. 0 if nobody has looked at its pages.
+std::uint64_t unmapped_shared_bytes(const View& view, const bundle::Cause& cause) noexcept {
+  const session::Residency* const look = view.residency();
+  if (cause.trigger != Trigger::near_limit || look == nullptr) return 0;
+  char directory[limit::kCgroupPathBytes];
+  text::Text{directory}.add(view.string(view.header().cgroup));
+  const std::uint64_t shared = limit::read_cgroup_shared_bytes(directory);
+  const std::uint64_t mapped =
+      look->kind_bytes[static_cast<std::size_t>(session::ResidentKind::shared)];
+  return shared - std::min(shared, mapped);
+}
+
 // The state of the device where the request failed, unless the verdict's sentence contains it.
 void add_device_line(text::Text& text, const View& view, const bundle::Cause& cause) noexcept {
   session::Failure failure{};
@@ -172,6 +186,7 @@ void add_device_line(text::Text& text, const View& view, const bundle::Cause& ca
 
 void report_failure(InHook hook, text::Text& text, const View& view, const bundle::Cause& cause,
                     const verdict::Verdict& verdict, bundle::Workspace& work) noexcept {
+  constexpr std::uint64_t kLeastShared = std::uint64_t{1} << 20;
   const std::span<char> names{work.line, 512};
   text.add("oomrec: ");
   add_summary(hook, text, view, cause, verdict, names);
@@ -182,8 +197,14 @@ void report_failure(InHook hook, text::Text& text, const View& view, const bundl
   // In the workspace, not on the helper's stack.
   auto& rows = *new (work.text) residency::Rows{view};
   const bool by_resident = residency::is_about_resident_memory(cause.trigger, verdict.limit.kind);
-  if (const StackSum* const largest =
-          largest_stack(view, memory, {view, cause, verdict}, by_resident ? &rows : nullptr)) {
+  const StackSum* const largest =
+      largest_stack(view, memory, {view, cause, verdict}, by_resident ? &rows : nullptr);
+  const std::uint64_t unmapped = by_resident ? unmapped_shared_bytes(view, cause) : 0;
+  if (unmapped >= kLeastShared && (largest == nullptr || unmapped > largest->bytes)) {
+    text.add("oomrec: largest part: ").size(unmapped);
+    text.add(" of shared memory and tmpfs that it does not map\n");
+  }
+  if (largest != nullptr) {
     text.add("oomrec: largest holder: ").add(memory.is_partial ? "at least " : "");
     text.add(largest->estimated ? "about " : "");
     text.size(largest->bytes).add(" in ").count(largest->blocks);

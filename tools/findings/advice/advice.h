@@ -46,7 +46,8 @@ struct LimitFacts {
   std::uint64_t other_bytes = 0;      // of the limited cgroup: memory of other processes
   std::uint64_t ram_bytes = 0, swap_bytes = 0;
   std::uint64_t shared_total_bytes = 0, shared_needed_bytes = 0;  // of a full tmpfs, as mapped
-  std::uint64_t cgroup_bytes = 0;  // the lowest limit of its cgroups; 0: none, or unknown
+  std::uint64_t cgroup_bytes = 0;           // the lowest limit of its cgroups; 0: none, or unknown
+  std::uint64_t unmapped_shared_bytes = 0;  // of its cgroup, as sections::unmapped_shared_bytes()
   std::string program;
   HeapLimit heap;
 };
@@ -85,6 +86,7 @@ const std::vector<AdviceRule>& advice_rules();
 // for each verdict about memory.
 std::optional<Hint> raise_limit(const AdviceFacts&);
 std::optional<Hint> enlarge_shared_memory(const AdviceFacts&);
+std::optional<Hint> delete_shared_files(const AdviceFacts&);
 
 // `leaks`: those of the source's recording, with the same `locations`.
 AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks);

@@ -11,6 +11,7 @@
 #include "tools/findings/leaks/detect.h"
 #include "tools/recording/analysis/statistics.h"
 #include "tools/recording/stack_text/stack_text.h"
+#include "tools/sections/resident_memory.h"
 
 namespace oomrec::tools::findings {
 namespace {
@@ -254,6 +255,8 @@ AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks) {
   facts.limit = limit_facts(
       recording, examined ? source.ending->evidence.levels : recording.header().end_levels,
       examined ? source.ending->evidence.account : recording.header().account, verdict);
+  if (recording.weight() == recording::Weight::resident)
+    facts.limit.unmapped_shared_bytes = sections::unmapped_shared_bytes(source);
   facts.devices = recording::devices_of(recording, source.failure());
   for (const Space space : recording::spaces_that_add_up())
     if (is_on_host(space)) facts.host_bytes += recording.totals(space).live_bytes;

@@ -145,6 +145,20 @@ std::optional<Hint> enlarge_shared_memory(const AdviceFacts& facts) {
               {}};
 }
 
+// Files in memory count for the cgroup as long as they exist, whoever has written them.
+std::optional<Hint> delete_shared_files(const AdviceFacts& facts) {
+  constexpr std::uint64_t kNotablePart = 4;
+  const std::uint64_t bytes = facts.limit.unmapped_shared_bytes;
+  if (facts.limit.cgroup_bytes == 0 || bytes < facts.limit.cgroup_bytes / kNotablePart) return {};
+  return Hint{{},
+              fmt::format("{} of its cgroup's {} are files in memory that it does not map "
+                          "(/dev/shm, another tmpfs, memfds): they count until they are deleted "
+                          "and closed. Write them to a directory on a disk, delete them earlier, "
+                          "or bound the file system (mount -o size=, emptyDir with sizeLimit).",
+                          size_text(bytes), size_text(facts.limit.cgroup_bytes)),
+              {}};
+}
+
 std::uint64_t with_quarter(std::uint64_t value) { return value + value / 4; }
 
 std::uint64_t rounded(std::uint64_t bytes) {

@@ -170,6 +170,7 @@ const std::vector<AdviceRule>& advice_rules() {
   static const std::vector<AdviceRule> rules = {
       {"request_above_limit", request_above_limit},
       {"shared_memory", enlarge_shared_memory},
+      {"shared_files", delete_shared_files},
       {"kept_graph", kept_graph},
       {"kept_items", kept_items},
       {"growing", growing},

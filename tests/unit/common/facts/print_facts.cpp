@@ -250,6 +250,7 @@ struct MemoryCgroup : facts::Cgroup {
   unsigned version = 0;
   std::string_view path;
   static KernelLimit value(const CgroupFile&) { return {}; }
+  static std::optional<std::uint64_t> shared_bytes() { return {}; }
 };
 struct EnvironmentFile : facts::Environment {
   std::string_view host, start_utc, executable, working_directory;

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "common/limits/ceilings.h"
+#include "common/limits/cgroup.h"
 #include "common/session/layout.h"
 #include "recorder/live/soft_limit.h"
 #include "tests/unit/common/limits/machine.h"
@@ -233,4 +234,11 @@ TEST_CASE("this machine's own ceilings can be read") {
   CHECK(seen.rss_bytes > 0);
   CHECK(seen.ram_bytes > seen.rss_bytes);
   CHECK(seen.rlimit_as_bytes != 0);
+}
+
+TEST_CASE("shared memory of a cgroup, by either version's memory.stat") {
+  CHECK(shared_bytes_in("anon 4096\nfile 8192\nshmem 12288\nshmem_thp 5\n") == 12288);
+  CHECK(shared_bytes_in("cache 1\nshmem 4096\ntotal_cache 2\ntotal_shmem 8192\n") == 8192);
+  CHECK(shared_bytes_in("anon 4096\n") == 0);
+  CHECK(shared_bytes_in("") == 0);
 }

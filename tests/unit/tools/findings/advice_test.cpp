@@ -95,6 +95,16 @@ const Trial kTrials[] = {
      [](findings::AdviceFacts& f) { f.request_bytes = kGiB; }, false},
     {"shared_memory", [](findings::AdviceFacts& f) { f.verdict = VerdictCode::shared_memory_full; },
      [](findings::AdviceFacts& f) { f.verdict = VerdictCode::soft_limit; }, false},
+    {"shared_files",
+     [](findings::AdviceFacts& f) {
+       f.limit.cgroup_bytes = kGiB;
+       f.limit.unmapped_shared_bytes = 300 * kMiB;
+     },
+     [](findings::AdviceFacts& f) {
+       f.limit.cgroup_bytes = kGiB;
+       f.limit.unmapped_shared_bytes = 200 * kMiB;
+     },
+     false},
     {"kept_graph",
      [](findings::AdviceFacts& f) {
        grow(f);
