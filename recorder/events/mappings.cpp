@@ -64,10 +64,9 @@ live::Sparse sparseness_of(InHook hook, std::uint64_t address, std::uint64_t byt
 }
 
 RangeKind kind_of(const Mapping& mapping) noexcept {
-  if (mapping.file && (mapping.protection & PROT_WRITE) != 0 &&
-      mapping.bytes >= session::kLookBytes) {
+  if (mapping.file && mapping.bytes >= session::kLookBytes) {
     if (mapping.in_memory) return RangeKind::memory_file;
-    if ((mapping.flags & MAP_PRIVATE) != 0) return RangeKind::private_file;
+    if ((mapping.flags & MAP_SHARED) == 0) return RangeKind::private_file;
   }
   if (!anonymous(mapping)) return RangeKind::other;
   const bool is_reserved =
@@ -97,7 +96,8 @@ Use use_of(const Mapping& mapping, RangeKind kind) noexcept {
     case RangeKind::reservation:
       return (mapping.protection & PROT_WRITE) != 0 && !may_have_object_heap() ? Use::once_touched
                                                                                : Use::none;
-    case RangeKind::private_file:
+    case RangeKind::private_file:  // one that cannot be written may be by mprotect(), later
+      return (mapping.protection & PROT_WRITE) != 0 ? Use::once_touched : Use::none;
     case RangeKind::memory_file:
       return Use::once_touched;
     case RangeKind::other:
@@ -286,13 +286,18 @@ void on_protect(InHook hook, std::uint64_t address, std::uint64_t bytes, int pro
   const std::uint64_t newly = counted_by_protect(hook, address, bytes, protection);
   const bool given_up =
       protection == PROT_NONE && g_state.ranges.counted_bytes(hook, address, bytes) != 0;
-  if (newly == 0 && !given_up) return;
+  const bool has_file =
+      (protection & PROT_WRITE) != 0 && g_state.ranges.has_unwritten_file(hook, address, bytes);
+  if (newly == 0 && !given_up && !has_file) return;
   NodeScope nodes{hook};
-  const Caller from = caller(hook, nodes, newly, Api::mprotect, newly != 0 ? Use::all : Use::none);
+  const Caller from = caller(hook, nodes, newly, Api::mprotect,
+                             newly != 0 ? Use::all
+                             : has_file ? Use::once_touched
+                                        : Use::none);
   count_change(
       hook, from, Api::mprotect,
       g_state.ranges.protect(hook, address, bytes, protection, from.holder, birth_s(from)));
-  if (from.thread == nullptr) return;
+  if (from.thread == nullptr || (newly == 0 && !given_up)) return;
   const EventKind kind = newly != 0 ? EventKind::map : EventKind::unmap;
   append_event(*from.thread, kind, Api::mprotect, address, newly != 0 ? newly : bytes, from.node);
 }

@@ -26,6 +26,12 @@ std::uint64_t part_of(std::uint64_t bytes, std::uint64_t part, std::uint64_t who
                                           static_cast<double>(whole));
 }
 
+// Smaller pieces are not looked at.
+bool is_unwritten_file(const Range& range, std::uint64_t start, std::uint64_t end) noexcept {
+  return range.kind == RangeKind::private_file && !range.is_usable &&
+         end - start >= session::kLookBytes;
+}
+
 }  // namespace
 
 RangeChange RangeTable::map(InHook hook, std::uint64_t start, std::uint64_t bytes, RangeKind kind,
@@ -147,8 +153,23 @@ RangeChange RangeTable::protect(InHook hook, std::uint64_t start, std::uint64_t 
     const bool changes =
         range.anonymous && range.kind != wanted && (writable || range.kind == RangeKind::counted);
     if (changes) set(hook, {top, end, holder, 0, wanted, true}, birth_s, Growth::separate, change);
+    if (writable && is_unwritten_file(range, top, end)) {
+      Range written{top, end, holder, 0, RangeKind::private_file, false};
+      written.is_usable = true;
+      set(hook, written, birth_s, Growth::separate, change);
+    }
   }
   return change;
+}
+
+bool RangeTable::has_unwritten_file(InHook, std::uint64_t start, std::uint64_t bytes) noexcept {
+  const system::MutexGuard guard(lock_);
+  const std::uint64_t low = machine::page_down(start), high = machine::page_up(start + bytes);
+  for (std::uint32_t at = first_below(high); guard && at < count_ && ranges_[at].end > low; ++at)
+    if (is_unwritten_file(ranges_[at], std::max(ranges_[at].start, low),
+                          std::min(ranges_[at].end, high)))
+      return true;
+  return false;
 }
 
 std::uint64_t RangeTable::counted_bytes(InHook, std::uint64_t start, std::uint64_t bytes) noexcept {

@@ -80,7 +80,8 @@ class RangeTable {
                     std::uint32_t birth_s) noexcept;
 
   // Anonymous memory counts once it is writable; made inaccessible, it is a reservation. Counted
-  // memory that becomes read-only or executable keeps its pages, and still counts.
+  // memory that becomes read-only or executable keeps its pages, and still counts. Of a private
+  // file mapping that becomes writable counts what a look finds.
   RangeChange protect(InHook, std::uint64_t start, std::uint64_t bytes, int protection,
                       std::uint32_t holder, std::uint32_t birth_s) noexcept;
 
@@ -113,6 +114,8 @@ class RangeTable {
   // Bytes of [start, start + bytes) that count, and that protect() would make count.
   std::uint64_t counted_bytes(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
   std::uint64_t promotable_bytes(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
+  // Whether protect() would make a private file mapping writable that was not before.
+  bool has_unwritten_file(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
 
   // After a fork, before the child has a session: drops the parent's entries and holders, but
   // remembers which ranges are those of its holder `pool` (0: none). Returns

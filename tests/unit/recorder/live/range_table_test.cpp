@@ -273,3 +273,34 @@ TEST_CASE("a forked child has its parent's mappings in its own session") {
   f.fill(8, 13, {RangeKind::reservation, true, 0});
   f.check();
 }
+
+TEST_CASE("a private file mapping counts what is touched once mprotect() makes it writable") {
+  Fixture f;
+  const std::uint64_t start = kBase, bytes = 4 * session::kLookBytes;
+  const std::uint32_t holder = 1;
+  f.apply(f.table.map(kHook, start, bytes, RangeKind::private_file, false, 0, 0));
+  CHECK(f.count == 0);
+  CHECK(f.table.has_unwritten_file(kHook, start, bytes));
+  CHECK(f.table.promotable_bytes(kHook, start, bytes) == 0);  // a limit does not count it
+  SUBCASE("a part of it") {
+    f.apply(f.table.protect(kHook, start + session::kLookBytes, 2 * session::kLookBytes,
+                            PROT_READ | PROT_WRITE, holder, 0));
+    CHECK(f.count == 1);
+    CHECK(f.bytes == 0);
+    CHECK(f.table.usable_bytes() == 2 * session::kLookBytes);
+    f.apply(f.table.set_touched(kHook, start + session::kLookBytes, start + 3 * session::kLookBytes,
+                                kPageBytes, {}));
+    CHECK(f.bytes == static_cast<std::int64_t>(kPageBytes));
+    CHECK(f.table.has_unwritten_file(kHook, start, bytes));  // on both sides
+    CHECK_FALSE(f.table.has_unwritten_file(kHook, start + session::kLookBytes, kPageBytes));
+    f.apply(f.table.protect(kHook, start, bytes, PROT_READ, holder, 0));  // its pages stay
+    CHECK(f.bytes == static_cast<std::int64_t>(kPageBytes));
+  }
+  SUBCASE("pieces that are not looked at stay as they are") {
+    f.apply(f.table.protect(kHook, start, kPageBytes, PROT_READ | PROT_WRITE, holder, 0));
+    CHECK(f.count == 0);
+  }
+  f.apply(f.table.unmap(kHook, start, bytes));
+  CHECK(f.bytes == 0);
+  CHECK(f.count == 0);
+}
