@@ -430,7 +430,14 @@ void before_exec(InHook hook) noexcept {
 }
 
 void exec_failed(InHook hook) noexcept {
-  if (phase() == Phase::active && same_process()) g_session.mark(hook, session::State::running, 0);
+  if (phase() != Phase::active || !same_process()) return;
+  g_session.header().off_reason = 0;
+  g_session.mark(hook, session::State::running, 0);
+}
+
+void note_unrecorded_image(InHook hook, std::string_view reason) noexcept {
+  if (phase() == Phase::active && same_process())
+    g_session.header().off_reason = g_session.add_string(hook, reason);
 }
 
 void on_daemon_child(InHook hook) noexcept {

@@ -20,6 +20,8 @@
 #include "common/program/suitability.h"
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
+#include "common/system/text.h"
+#include "common/text/text.h"
 #include "recorder/failures/failures.h"
 #include "recorder/recorder.h"
 #include "shim/interpose/export.h"
@@ -159,16 +161,35 @@ int with_environment(Environment environment, Inspect inspect, Start start) noex
   return start(copy);
 }
 
+// An environment that the program has cleaned, or in which it has put another LD_PRELOAD: `oomrec
+// run` says so at the end.
+template <class Inspect>
+void note_lost_preload(InHook hook, const char* file, Environment environment,
+                       Inspect inspect) noexcept {
+  if (!g_settings.started || !g_settings.children || environment == nullptr ||
+      system::is_sandboxed() || !find_preload_variable(environment).list.empty())
+    return;
+  const program::Inspection found = inspect();
+  if (found.error != 0 || found.suitability != program::Suitability::suitable) return;
+  const char* const list = find_variable(environment, "LD_PRELOAD");
+  char reason[512];
+  system::Text text{reason};
+  text << text::base_name(file) << " was started with";
+  list != nullptr ? text << ' ' << list << " instead of the recorder" : text << "out LD_PRELOAD";
+  recorder::note_unrecorded_image(hook, text.view());
+}
+
 // A successful exec ends this image without a death. It is recorded before the call, and reverted
 // after a failed one. The recorder stores nothing in a vfork child.
 template <class Inspect, class Exec>
-int observe_exec(Environment environment, Inspect inspect, Exec exec) noexcept {
+int observe_exec(const char* file, Environment environment, Inspect inspect, Exec exec) noexcept {
   if (!has_thread_storage()) return exec(environment);
   return with_environment(environment, inspect, [&](Environment chosen) {
     {
       const HookScope scope;
       const KeepErrno keep;
       recorder::before_exec(scope.in_hook());
+      note_lost_preload(scope.in_hook(), file, chosen, inspect);
     }
     const int result = exec(chosen);
     const HookScope scope;
@@ -180,13 +201,13 @@ int observe_exec(Environment environment, Inspect inspect, Exec exec) noexcept {
 
 int exec_path(const char* path, char* const* arguments, Environment environment) noexcept {
   return observe_exec(
-      environment, [&] { return program::inspect(path); },
+      path, environment, [&] { return program::inspect(path); },
       [&](Environment chosen) { return g_next.execve(path, arguments, chosen); });
 }
 
 int exec_in_path(const char* file, char* const* arguments, Environment environment) noexcept {
   return observe_exec(
-      environment, [&] { return program::inspect_in_path(file, ::getenv("PATH")); },
+      file, environment, [&] { return program::inspect_in_path(file, ::getenv("PATH")); },
       [&](Environment chosen) { return g_next.execvpe(file, arguments, chosen); });
 }
 
@@ -235,14 +256,14 @@ OOMREC_HOOK(int, execvpe, (const char* file, char* const* arguments, Environment
 }
 OOMREC_HOOK(int, fexecve, (int fd, char* const* arguments, Environment environment)) {
   return observe_exec(
-      environment, [&] { return program::inspect_at(fd, "", AT_EMPTY_PATH); },
+      "the program", environment, [&] { return program::inspect_at(fd, "", AT_EMPTY_PATH); },
       [&](Environment chosen) { return g_next.fexecve(fd, arguments, chosen); });
 }
 OOMREC_HOOK(int, execveat,
             (int directory, const char* path, char* const* arguments, Environment environment,
              int flags)) {
   return observe_exec(
-      environment, [&] { return program::inspect_at(directory, path, flags); },
+      path, environment, [&] { return program::inspect_at(directory, path, flags); },
       [&](Environment chosen) {
         return g_next.execveat(directory, path, arguments, chosen, flags);
       });

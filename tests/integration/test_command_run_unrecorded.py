@@ -43,9 +43,13 @@ def unrecorded(tmp_path):
 
 
 def said(run) -> list[str]:
-    """Lines on stderr, without the one that says at the start that nothing is recorded."""
+    """Lines on stderr, without the one that says, at the start or at the end, that nothing is recorded."""
     lines = run.stderr.splitlines()
-    return [line for line in lines if "; it runs without the recorder" not in line]
+    return [
+        line
+        for line in lines
+        if "; it runs without the recorder" not in line and "oomrec: not recorded: " not in line
+    ]
 
 
 @pytest.mark.needs_cgroup_write
@@ -108,9 +112,75 @@ def test_an_ordinary_end_is_not_worth_a_word(oomrec, unrecorded, shape, number):
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_an_exit_is_not_worth_a_word(oomrec, status):
-    run = oomrec("run", "--", "env", "-i", "sh", "-c", f"exit {status}")
-    assert run.exit_code == status and run.bundles() == [] and run.stderr == "", str(run)
+@pytest.mark.parametrize(
+    "before, reason, instead",
+    [
+        (["env", "-i"], "was started without LD_PRELOAD", "env -i oomrec run -- sh …"),
+        (
+            ["env", "-u", "LD_PRELOAD"],
+            "was started without LD_PRELOAD",
+            "env -u LD_PRELOAD oomrec run -- sh …",
+        ),
+        (
+            ["env", "LD_PRELOAD=libdl.so.2"],
+            "was started with LD_PRELOAD=libdl.so.2 instead of the recorder",
+            "env LD_PRELOAD=libdl.so.2 oomrec run -- sh …",
+        ),
+    ],
+)
+def test_a_program_that_loses_the_recorder_is_named(oomrec, before, reason, instead, status):
+    """However it ends, and however briefly it ran: a recording was asked for."""
+    words = [*before, "sh", "-c", f"exit {status}"]
+    run = oomrec("run", "--", *words)
+    assert run.exit_code == status and run.bundles() == [], str(run)
+    assert run.stderr == f"oomrec: not recorded: sh {reason}; to record it: {instead}\n"
+    assert oomrec("run", "--quiet", "--", *words).stderr == ""
+    assert oomrec("run", "--", *words, env={"OOMREC_CHILDREN": "0"}).stderr == "", "asked for"
+
+
+def test_what_is_written_instead_records(oomrec, victim, build_dir):
+    """The words of the line, with the path of the command."""
+    before = ["env", "LD_PRELOAD=libdl.so.2"]
+    lost = oomrec("run", "--dump-at-exit", "--", *before, victim("hello"))
+    assert "to record it: env LD_PRELOAD=libdl.so.2 oomrec run -- " in lost.stderr, str(lost)
+    recorded = subprocess.run(
+        [*before, build_dir / "oomrec", "run", "--", "sh", "-c", "echo $LD_PRELOAD"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert "liboomrec.so" in recorded.stdout and "libdl.so.2" in recorded.stdout
+    assert "not recorded" not in recorded.stderr, str(recorded)
+
+
+@pytest.mark.parametrize(
+    "script, line",
+    [
+        (
+            "exec env -i sleep 0",
+            "sleep was started without LD_PRELOAD; to record it, write oomrec run",
+        ),
+        (
+            "env -i sleep 0; true",
+            "sleep was started without LD_PRELOAD; to record it, write oomrec run",
+        ),
+        ("env A=B sleep 0", ""),
+        ("exec sleep 0", ""),
+        ("LD_PRELOAD=$LD_PRELOAD:libdl.so.2 sleep 0", ""),
+    ],
+)
+def test_what_a_script_starts_without_the_recorder(oomrec, script, line):
+    run = oomrec("run", "--", "sh", "-c", script)
+    assert run.exit_code == 0, str(run)
+    assert line in run.stderr and bool(line) == bool(run.stderr), str(run)
+
+
+def test_a_failed_exec_is_no_loss(oomrec, tmp_path):
+    """Of a program that then goes on, recorded."""
+    script = written(
+        tmp_path / "tries.py",
+        "import os\ntry:\n    os.execve('/nonexistent/prog', ['prog'], {})\nexcept OSError:\n    print('stays')\n",
+    )
+    run = oomrec("run", "--", "python3", script)
+    assert (run.stdout, run.stderr) == ("stays\n", ""), str(run)
 
 
 @pytest.mark.parametrize("shape", ["static", "cleared environment"])
@@ -182,8 +252,8 @@ def test_a_limit_that_is_void_after_an_exec(oomrec, unrecorded, shape, limit, is
     time.sleep(SAMPLED_S)
     process.send_signal(signal.SIGTERM)
     run = oomrec.finish(process)
-    executed = f"has executed {words[-1]}, which is statically linked"
-    assert (executed in run.stderr) == is_void, str(run)
+    executed = f"not recorded: the program has executed {words[-1]}, which is statically linked"
+    assert (executed in run.stderr) == (shape == "static, by exec"), str(run)
     assert ("oomrec: --limit has no effect on it" in run.stderr) == is_void, str(run)
 
 
@@ -313,7 +383,8 @@ def test_the_kill_of_another_program_in_the_cgroup(oomrec, victim, cgroup, tmp_p
     other.wait()
     os.kill(youngest(process.pid), signal.SIGTERM)
     run = oomrec.finish(process)
-    assert run.exit_code == 7 and run.bundles() == [] and "oomrec" not in run.stderr, str(run)
+    assert run.exit_code == 7 and run.bundles() == [], str(run)
+    assert not any("oomrec" in line for line in said(run)), str(run)
 
 
 # --- options that the recorder would have to apply in the program -----------------------------------

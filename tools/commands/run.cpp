@@ -85,10 +85,10 @@ void report_lost_effect(const processes::ProgramFacts& program, const Options& o
   if (!program.executable.starts_with('/')) return;  // not known
   const std::string why_not = processes::why_unrecordable(program.executable);
   const std::string without_effect = processes::options_without_effect(options);
-  if (why_not.empty() || without_effect.empty()) return;
-  remark(
-      fmt::format("the program has executed {}, which {}", printable(program.executable), why_not));
-  remark(without_effect);
+  if (why_not.empty()) return;
+  remark(fmt::format("not recorded: the program has executed {}, which {}",
+                     printable(program.executable), why_not));
+  if (!without_effect.empty()) remark(without_effect);
 }
 
 // An error must not stop the program.
