@@ -16,6 +16,21 @@ constexpr std::string_view kBeginnings[] = {
     "<str>::",      "_ZZSt",          "_ZZNSt",       "_ZZNKSt",
 };
 
+// Of Zig's library, which every program compiles anew: its allocators.
+constexpr std::string_view kZigAllocators[] = {
+    "mem.Allocator.",
+    "heap.c_allocator_impl.",
+    "heap.SmpAllocator.",
+    "heap.PageAllocator.",
+    "heap.ArenaAllocator",
+    "heap.debug_allocator.",
+    "heap.FixedBufferAllocator",
+    "posix.mmap",
+};
+
+// By which a Rust program hands its requests on to an allocator.
+constexpr std::string_view kRustAllocator = " as core::alloc::global::GlobalAlloc>::";
+
 constexpr std::string_view kAllocators[] = {
     "je_",
     "_rjem_",
@@ -74,7 +89,9 @@ bool is_allocator_function(std::string_view name) noexcept {
 bool is_library_function(std::string_view name) noexcept {
   // A slice's own methods are Rust's; "<[u8] as csv::Row>::parse" is a program's.
   const bool is_of_slice = name.starts_with("<[") && name.find("]>::") < name.find(" as ");
-  return is_of_slice || begins_with_one_of(kBeginnings, name);
+  const bool is_of_allocator = name.starts_with('<') && name.find(kRustAllocator) != name.npos;
+  return is_of_slice || is_of_allocator || begins_with_one_of(kBeginnings, name) ||
+         begins_with_one_of(kZigAllocators, name);
 }
 
 bool commits_for_jvm(std::string_view name) noexcept {

@@ -5,9 +5,9 @@
 
 namespace oomrec::names {
 
-// Whether the function belongs to the allocator, or to the standard library of C++ or Rust: the
-// compiler puts copies into every module that uses their templates. `name`: a symbol, or its name
-// in the source without the type that it returns.
+// Whether the function belongs to the allocator, or to the standard library of C++, Rust or Zig:
+// the compiler puts copies into every module that uses their templates. `name`: a symbol, or its
+// name in the source without the type that it returns.
 bool is_library_function(std::string_view name) noexcept;
 
 // Whether it is a function of an allocator that programs link in: jemalloc (also as Rust's crates

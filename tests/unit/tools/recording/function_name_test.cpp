@@ -91,14 +91,17 @@ TEST_CASE("functions of the standard library, with whatever type they return") {
         "train::Row& std::vector<train::Row>::emplace_back<>()",
         "std::__new_allocator<int>::allocate(unsigned long)",
         "void* __gnu_cxx::__pool<true>::allocate(unsigned long)",
-        "std::map<int, train::Row>::operator[](int&&)", "<alloc::vec::Vec<u8>>::push"}) {
+        "std::map<int, train::Row>::operator[](int&&)", "<alloc::vec::Vec<u8>>::push",
+        "<train::Pool as core::alloc::global::GlobalAlloc>::alloc", "heap.SmpAllocator.alloc",
+        "mem.Allocator.allocBytesAligned__func_98", "posix.mmap"}) {
     CAPTURE(name);
     CHECK(is_library(name));
   }
   for (const char* name :
        {"main", "", "std::vector<int> train::rows(int)", "train::operator new(unsigned long)",
         "train::operator<<(std::ostream&, train::Row const&)", "train::Row::operator std::string()",
-        "(anonymous namespace)::grow()", "<train::Row as core::clone::Clone>::clone"}) {
+        "(anonymous namespace)::grow()", "<train::Row as core::clone::Clone>::clone",
+        "grow.keepNode", "heap.push", "posix::mmap(train::File&)"}) {
     CAPTURE(name);
     CHECK_FALSE(is_library(name));
   }
