@@ -357,6 +357,48 @@ def test_the_size_before_each_block_is_not_kept_free(grown, oomrec):
     assert account["small_block_bytes"] >= 0.97 * account["kinds"]["heap"], str(account)
 
 
+def tiny(shown: dict) -> dict:
+    return next(h for h in shown["holders"] if h["stack"][0]["function"] == "grow_tiny")
+
+
+def test_a_holder_has_the_sizes_before_its_blocks(grown, oomrec):
+    """They are resident, and no usable bytes: 24 of 32. The rest of the account has them no more."""
+    pid = grown("tiny", "--mode", "exact")
+    shown = oomrec.json("show", pid)
+    holder = tiny(shown)
+    count = 40 * 32768
+    assert (holder["count"], holder["bytes"]) == (count, count * 24)
+    assert holder["resident_bytes"] == count * 32
+    heap = shown["resident_memory"]["kinds"]["heap"]
+    assert holder["resident_bytes"] == pytest.approx(heap, rel=0.03)
+    assert shown["spaces"]["heap"]["live_bytes"] == pytest.approx(count * 24, rel=0.02)
+    assert oomrec.json("top", "--once", pid)["rows"][0]["resident_bytes"] == count * 32
+
+
+def test_a_limit_that_counts_requests_does_not_count_them(grown, oomrec):
+    """30 MiB of usable bytes pass a limit of 40, though 40 are resident."""
+    holder = tiny(oomrec.json("show", grown("tiny", "--limit", "40M", "--mode", "exact")))
+    assert holder["resident_bytes"] == holder["bytes"] == 40 * 32768 * 24
+
+
+@pytest.mark.parametrize("allocator", ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"])
+def test_an_allocator_of_size_classes_has_none(grown, oomrec, allocator):
+    found = glob.glob(f"/usr/lib/*/{allocator}") or pytest.skip(f"no {allocator}")
+    holder = tiny(oomrec.json("show", grown("tiny", env={"LD_PRELOAD": found[0]})))
+    assert holder["resident_bytes"] == holder["bytes"]
+
+
+@pytest.mark.needs_cgroup_write
+def test_killed_for_small_blocks_the_holder_has_all_of_it(killed, oomrec):
+    done, shown, bundle = killed("tiny")
+    holder = shown["holders"][0]
+    assert "grow_tiny" in first(shown), holder
+    assert holder["resident_bytes"] >= 0.95 * 147 * MIB, holder
+    assert holder["resident_bytes"] <= 150 * MIB, holder
+    largest = re.search(r"was killed.*; largest holder: (?:about )?([\d.]+) MiB", done.stderr)
+    assert largest and float(largest[1]) == pytest.approx(145, abs=6), done.stderr
+
+
 def test_a_living_process_is_ranked_by_what_is_resident(oomrec, grown):
     pid = grown("untouched")
     shown = oomrec.json("show", pid)
@@ -494,12 +536,10 @@ from multiprocessing import shared_memory
 frames = []
 def keep_frame(i):
     s = shared_memory.SharedMemory(create=True, size=4 << 20)
+    s.unlink()
     s.buf[:] = bytes(4 << 20)
     frames.append(s)
-try:
-    for i in range(1000): keep_frame(i)
-finally:
-    for s in frames: s.unlink()
+for i in range(1000): keep_frame(i)
 """
 MEMFD = """
 import mmap, os
@@ -529,27 +569,91 @@ def keep_frame():
 weights, page = keep_frame(), b"x" * (1 << 20)
 for at in range(0, 300 << 20, 1 << 20): weights[at:at + (1 << 20)] = page
 """
+# As a loader does: mapped to be read, and made writable later.
+MADE_WRITABLE = """
+import ctypes, mmap, os
+with open("model.bin", "wb") as f: f.truncate(300 << 20)
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+fd = os.open("model.bin", os.O_RDONLY)
+at = libc.mmap(None, 300 << 20, mmap.PROT_READ, mmap.MAP_PRIVATE, fd, 0)
+def keep_frame(offset, size):
+    assert libc.mprotect(at + offset, size, mmap.PROT_READ | mmap.PROT_WRITE) == 0
+keep_frame(1 << 20, 299 << 20)
+kept = []
+for offset in range(1 << 20, 300 << 20, 1 << 20):
+    ctypes.memset(at + offset, 1, 1 << 20)
+    kept.append(bytes(1000))
+"""
+# Written, and mapped nowhere: nothing of it is the process' own.
+SPOOLS = """
+import os, sys, time
+spools = []
+def spool(i):
+    name = f"/dev/shm/spool-{os.getpid()}-{i}"
+    fd = os.memfd_create("spool") if sys.argv[1] == "memfd" else os.open(name, os.O_RDWR | os.O_CREAT)
+    if sys.argv[1] == "tmpfs": os.unlink(name)
+    os.write(fd, bytes(4 << 20))
+    spools.append(fd)
+small = [bytearray(100_000) for _ in range(100)]
+for i in range(int(sys.argv[2]) // 4):
+    spool(i)
+    occasion = bytearray(2_000_000)
+    time.sleep(0.01)
+"""
 
 
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize(
-    "script", [SHARED, MEMFD, PRIVATE_FILE, AT_ONCE], ids=["shm", "memfd", "private", "at once"]
+    "script",
+    [SHARED, MEMFD, PRIVATE_FILE, AT_ONCE, MADE_WRITABLE],
+    ids=["shm", "memfd", "private", "at once", "made writable"],
 )
 def test_pages_of_files_that_nobody_can_drop_have_a_line(oomrec, cgroup, tmp_path, script):
-    """Of tmpfs, of a memfd, and those of a private file mapping that were written; the last script is
-    killed before the process has looked at its pages: the kernel's own figure tells that it did."""
+    """Of tmpfs, of a memfd, and those of a private file mapping that were written; AT_ONCE is killed
+    before the process has looked at its pages: the kernel's own figure tells that it did.
+
+    The names on tmpfs are gone at once: what outlives the process leaves no room in the cgroup, and
+    the kernel may take multiprocessing's tracker next, or what reports."""
     (tmp_path / "keeps.py").write_text(script)
     run = oomrec("run", "--", sys.executable, "keeps.py", preexec_fn=cgroup(LIMIT).enter)
-    for left in Path("/dev/shm").glob("psm_*"):
-        left.unlink(missing_ok=True)
     assert run.exit_code == 128 + 9, str(run)
     shown = oomrec.json("show", run.bundles_for("killed")[0])
     assert "keep_frame" in first(shown), shown["holders"][0]
     # On a busy machine the last look is early, and the kernel's report of the kill may be missing.
     assert holding(shown, "keep_frame") >= 0.4 * 150 * MIB
-    # Shared memory outlives the process: if the kernel takes the child that reports, too, the line
-    # has no holder (tools/processes/supervise/report_process.h).
+    # If the kernel takes the child that reports, too, the line has no holder
+    # (tools/processes/supervise/report_process.h).
     assert "keep_frame" in run.stderr or "largest" not in run.stderr
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("where, leads", [("memfd", True), ("tmpfs", True), ("none", False)])
+def test_files_in_memory_lead_a_warning(oomrec, cgroup, tmp_path, where, leads):
+    """They count for the cgroup, and belong to no mapping. Not where a mapping has it all."""
+    (tmp_path / "spools.py").write_text(SPOOLS if leads else SPOOLS.replace(
+        "    spool(i)\n", "    spools.append(bytearray(4 << 20))\n"
+    ))  # fmt: skip
+    run = oomrec(
+        "run", "--warn", "75", "--", sys.executable, "spools.py", where, "96",
+        preexec_fn=cgroup(LIMIT).enter, exits=0,
+    )  # fmt: skip
+    bundle = run.bundles_for("near_limit")[0]
+    part = re.search(
+        r"largest part: ([\d.]+) MiB of shared memory and tmpfs that it does not map", run.stderr
+    )
+    shown = oomrec.json("show", bundle)
+    hints = [hint["text"] for hint in shown["advice"] if hint["rule"] == "shared_files"]
+    listed = "shared memory and tmpfs that it does not map" in oomrec("show", bundle).stdout
+    assert bool(part) == bool(hints) == listed == leads, str(run)
+    environment = json.loads((bundle / "environment.json").read_text())
+    if leads:
+        assert 60 <= float(part[1]) <= 100, run.stderr
+        shared = environment["cgroup"]["shared_bytes"]
+        assert shared == pytest.approx(float(part[1]) * MIB, abs=8 * MIB)
+        assert "files in memory" in hints[0]
 
 
 READS = """
