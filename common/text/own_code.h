@@ -45,9 +45,13 @@ constexpr bool is_standard_library(std::string_view python_file) noexcept {
                                                 !has("site-packages/") && !has("dist-packages/"));
 }
 
-// The same of a function that was compiled at run time: of JavaScript, of Node.js' own modules.
+// The same of a function that was compiled at run time: of JavaScript, of Node.js' own modules; of
+// Java, by the directory of its package, of the class library.
 constexpr bool is_programs_own_script(std::string_view file) noexcept {
-  return !file.empty() && !file.starts_with("node:") && file.find("node_modules/") == file.npos;
+  constexpr std::array<std::string_view, 5> kLibrary = {"node:", "java/", "javax/", "jdk/", "sun/"};
+  return !file.empty() && file.find("node_modules/") == file.npos &&
+         std::none_of(kLibrary.begin(), kLibrary.end(),
+                      [&](std::string_view beginning) { return file.starts_with(beginning); });
 }
 
 // The same of one without a file: of Java, of the class library.

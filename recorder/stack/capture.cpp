@@ -11,6 +11,7 @@
 #include "recorder/python/walk.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/intern.h"
+#include "recorder/stack/java.h"
 #include "recorder/stack/merge.h"
 #include "recorder/stack/odd_frames.h"
 #include "recorder/stack/quick_node.h"
@@ -56,6 +57,7 @@ void discard_rules(InHook hook) noexcept {
   clear_rules(hook);
   invalidate_caches();  // in this order: no walk that begins later meets an old rule
   python_modules_unloaded(hook);
+  java_modules_unloaded(hook);
   if (session::g_session.active()) {
     session::g_session.header().module_generation.fetch_add(1, std::memory_order_relaxed);
   }
@@ -95,6 +97,7 @@ void start() noexcept {
   start_odd_frames(hook);
   if constexpr (kSelfCheck) start_self_check(hook);
   python_start();
+  java_start();
 }
 
 namespace {
@@ -313,6 +316,7 @@ void reset_after_fork(InHook hook) noexcept {
   reset_module_ids(hook);
   reset_nodes(hook);
   python_reset_after_fork(hook);
+  java_reset_after_fork();
 }
 
 }  // namespace oomrec::stack

@@ -19,6 +19,7 @@
 #include "recorder/session/free_numbers.h"
 #include "recorder/session/index.h"
 #include "recorder/session/writer.h"
+#include "recorder/stack/java.h"
 #include "recorder/stack/memory_map.h"
 #include "recorder/stack/module_entries.h"
 #include "recorder/stack/walk_cache.h"
@@ -469,6 +470,7 @@ CodeRange code_range_of(InHook hook, LoadedModule& module, std::uint64_t pc) noe
     }
     id = module.id.load(std::memory_order_acquire);
     python_module_loaded(hook, module.mapped.start);
+    java_module_loaded(hook, module.mapped.start);
   }
   if (id == kNoId) return {};
   const AddressRange& all = module.mapped;

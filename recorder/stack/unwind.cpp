@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "common/machine/generated_code.h"
+#include "common/machine/java_frames.h"
 #include "common/machine/page.h"
+#include "recorder/stack/java.h"
 #include "recorder/stack/odd_frames.h"
 #include "recorder/symbols/elf_symbols.h"
 
@@ -182,6 +184,44 @@ bool Walk::is_compiled(InHook hook, const FrameState& outer) noexcept {
   return false;
 }
 
+// HotSpot's code, whose frames it describes itself: the step is as certain as one by CFI.
+Walk::Step Walk::step_java(InHook hook, const FrameState& frame) noexcept {
+  const JavaCode code = frame.exact ? JavaCode{} : java_code_at(hook, frame.pc);
+  FrameState outer{0, 0, 0, false, false};
+  std::uint64_t record = frame.bp;
+  if (code.kind == JavaCode::Kind::entry) {
+    outer.sp = record + 16;
+  } else if (code.kind == JavaCode::Kind::interpreter) {
+    // Where its caller has the arguments: the interpreter may have made room for locals below.
+    if (record < frame.sp || !read(hook, record - machine::kJavaCallerSp, outer.sp)) return {};
+    if (outer.sp < record + 16 || outer.sp >= bounds_.high) outer.sp = record + 16;
+  } else if (code.frame_bytes >= 16) {
+    outer.sp = frame.sp + code.frame_bytes;
+    record = outer.sp - 16;
+  } else {
+    return {};
+  }
+  if (outer.sp <= frame.sp || !read(hook, record, outer.bp) || !read(hook, record + 8, outer.pc))
+    return {};
+  if (!is_code(hook, outer.pc - 1) && java_code_at(hook, outer.pc).kind == JavaCode::Kind::none)
+    return {};
+  return arrive(outer, {});
+}
+
+std::uint32_t Walk::lines_of(InHook hook, const FrameState& frame,
+                             std::span<std::uint64_t> addresses) const noexcept {
+  const JavaCode code = frame.exact ? JavaCode{} : java_code_at(hook, frame.pc);
+  if (code.kind == JavaCode::Kind::method)
+    return compiled_java_lines(hook, code, frame.pc, addresses);
+  std::uint64_t method = 0, bytecode = 0;
+  return code.kind == JavaCode::Kind::interpreter && frame.bp >= frame.sp &&
+                 read(hook, frame.bp - machine::kJavaMethod, method) &&
+                 read(hook, frame.bp - machine::kJavaBytecode, bytecode) &&
+                 interpreted_java_line(hook, method, bytecode, addresses[0])
+             ? 1
+             : 0;
+}
+
 // Code without CFI: assume that bp points at its frame, if a return address into a module's code is
 // there, or one into compiled code. Where its record is not at the end of the frame, the sp is a
 // guess as well, and the frames further out are found in the same way. The outermost frame has a bp
@@ -189,6 +229,7 @@ bool Walk::is_compiled(InHook hook, const FrameState& outer) noexcept {
 // for anything.
 Walk::Step Walk::step_guess(InHook hook, const FrameState& frame) noexcept {
   if (is_trial_) return {};
+  if (const Step step = step_java(hook, frame); step.outcome != Outcome::lost) return step;
   guessed_ = true;
   const bool is_generated = module_slot_at(hook, frame.address()) == 0;
   if (machine::kCallStoresReturn && is_generated) {
@@ -305,10 +346,17 @@ std::uint32_t unwind(InHook hook, Walk& walk, const Registers& at, NativeFrame* 
   Outcome outcome = Outcome::stepped;
   std::uint32_t count = 0;
   while (outcome == Outcome::stepped && count < capacity) {
-    frames[count++] = {
+    NativeFrame& now = frames[count++] = {
         .pc = frame.pc, .sp = frame.sp, .exact = frame.exact, .guessed = frame.guessed};
+    const FrameState stepped_out_of = frame;
     PackedRule rule;
     outcome = walk.step(hook, frame, rule);
+    if (rule.present()) continue;
+    std::uint64_t lines[kMostInlined];
+    const std::uint32_t found = walk.lines_of(hook, stepped_out_of, lines);
+    if (found != 0) now.pc = lines[0];
+    for (std::uint32_t i = 1; i < found && count < capacity; ++i)
+      frames[count++] = {.pc = lines[i], .sp = now.sp, .guessed = now.guessed};
   }
   *truncated = outcome != Outcome::outermost;
   return count;

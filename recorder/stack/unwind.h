@@ -39,6 +39,11 @@ class Walk {
   // register; 0: unknown.
   void set_link(std::uint64_t link) noexcept { link_ = link; }
 
+  // What `frame`, of code of no module that is not exact, has in stacks if not its own pc: the
+  // lines of Java that it runs, the innermost first, as return addresses. Returns how many.
+  std::uint32_t lines_of(InHook, const FrameState& frame,
+                         std::span<std::uint64_t> addresses) const noexcept;
+
   bool has_guessed() const noexcept { return guessed_; }
   bool has_crossed_signal() const noexcept { return crossed_signal_; }
 
@@ -84,6 +89,7 @@ class Walk {
   bool read(InHook, std::uint64_t address, std::span<std::uint64_t> words) const noexcept;
   Step step_by(InHook, const FrameState&, const Rule&, PackedRule) noexcept;
   Step step_signal(InHook, const FrameState&) noexcept;
+  Step step_java(InHook, const FrameState&) noexcept;
   Step step_guess(InHook, const FrameState&) noexcept;
   Step step_epilogue(InHook, const FrameState&) noexcept;
   Step step_record(InHook, const FrameState&) noexcept;

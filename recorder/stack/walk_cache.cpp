@@ -10,6 +10,7 @@
 #include "common/system/memory.h"
 #include "recorder/python/chain_cache.h"
 #include "recorder/python/walk.h"
+#include "recorder/stack/java.h"
 #include "recorder/stack/self_check.h"
 
 namespace oomrec::stack {
@@ -72,9 +73,12 @@ class Unwinding {
       }
       FreshFrame& frame = *fresh++;
       frame = {now.pc, now.sp, now.bp, 0, now.exact, now.guessed};
+      const FrameState stepped_out_of = now;
       PackedRule rule;
       outcome = walk_.step(hook_, now, rule);
       frame.rule = rule.bits();
+      if (!rule.present()) [[unlikely]]
+        fresh = show_lines(stepped_out_of, frame, fresh);
     }
     const bool complete = outcome == Outcome::outermost;
     return enter(fresh, end(), {now.pc, now.sp, now.bp, thread_.generation, kCells, false},
@@ -89,6 +93,19 @@ class Unwinding {
     std::uint32_t cells;
     bool bp_matters;
   };
+
+  // Puts the lines that a frame of Java runs in its place. Returns where the next frame is entered.
+  [[gnu::noinline]] FreshFrame* show_lines(const FrameState& at, FreshFrame& frame,
+                                           FreshFrame* fresh) const noexcept {
+    std::uint64_t lines[kMostInlined];
+    const std::uint32_t found = walk_.lines_of(hook_, at, lines);
+    if (found != 0) frame.pc = lines[0];
+    for (std::uint32_t i = 1; i < found && fresh != std::end(cache_.fresh); ++i) {
+      *fresh = frame;
+      fresh++->pc = lines[i];
+    }
+    return fresh;
+  }
 
   NativeFrame* end() const noexcept { return cache_.frames + kWalkedFrames; }
 

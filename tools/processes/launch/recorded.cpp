@@ -12,6 +12,8 @@
 #include <system_error>
 #include <vector>
 
+#include "common/machine/java_frames.h"
+#include "common/names/perf_map.h"
 #include "common/program/suitability.h"
 #include "common/session/layout.h"
 #include "common/system/files.h"
@@ -95,9 +97,11 @@ struct Runtime {
 };
 constexpr Runtime kRuntimes[] = {
     {"NODE_OPTIONS", "--perf-basic-prof-only-functions --interpreted-frames-native-stack"},
-    {"JAVA_TOOL_OPTIONS",
-     "-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+IgnoreUnrecognizedVMOptions "
-     "-XX:+DumpPerfMapAtExit"},
+    // The recorder's own map of Java must not be overwritten by HotSpot's.
+    machine::kKnowsJavaFrames ? Runtime{names::kJitNamesVariable, "1"}
+                              : Runtime{"JAVA_TOOL_OPTIONS",
+                                        "-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
+                                        "-XX:+IgnoreUnrecognizedVMOptions -XX:+DumpPerfMapAtExit"},
     {"DOTNET_PerfMapEnabled", "1"},
 };
 
