@@ -137,50 +137,41 @@ std::string_view file_of(std::uint64_t word) noexcept {
   return session::g_session.view().string(session::g_session.codes.at(code).file);
 }
 
-struct WaitingThread {
-  std::uint64_t state;  // 0: none, or several
-  Frame innermost;
-};
-
-// The only one of those in native code for which is_meant(state, its innermost frame).
-template <class IsMeant>
-WaitingThread only_thread(InHook hook, IsMeant is_meant) noexcept {
+// Calls visit(state, its innermost frame) for each thread in native code. False: not all could be
+// visited.
+template <class Visit>
+bool for_each_waiting(InHook hook, Visit visit) noexcept {
   const std::uint64_t some = g_some_thread_state.load(std::memory_order_relaxed);
-  WaitingThread found{};
   std::uint32_t left = kMostThreads;
   // False: there is no point in going on.
-  const auto visit = [&](std::uint64_t state) noexcept {
+  const auto look_at = [&](std::uint64_t state) noexcept {
     if (left == 0) return false;
     --left;
     Frame frame{};
-    if (!innermost_of_waiting(hook, state, frame) || !is_meant(state, frame)) return true;
-    if (found.state != 0) return false;
-    found = {state, frame};
-    return true;
+    return !innermost_of_waiting(hook, state, frame) || visit(state, frame);
   };
-  if (some == 0 || !visit(some)) return {};
+  if (some == 0 || !look_at(some)) return false;
   for (const std::uint64_t link : {kPrevious, kNext}) {
     std::uint64_t state = some;
     for (;;) {
       const std::uint64_t before = state;
       std::uint64_t back = 0;
-      if (!read(hook, before + link, state)) return {};
+      if (!read(hook, before + link, state)) return false;
       if (state == 0) break;
-      if (!read(hook, state + (kPrevious + kNext - link), back) || back != before || !visit(state))
-        return {};
+      if (!read(hook, state + (kPrevious + kNext - link), back) || back != before ||
+          !look_at(state))
+        return false;
     }
   }
-  return found;
+  return true;
 }
 
-// For threads that run no Python: one that the standard library's functions have not made wait, for
-// another thread or for a socket. One whose code is not known may be meant.
-WaitingThread find_waiting(InHook hook) noexcept {
-  return only_thread(hook, [&](std::uint64_t state, const Frame& frame) noexcept {
-    const std::uint64_t word = word_of(hook, frame);
-    return word == 0 ||
-           !(text::is_standard_library(file_of(word)) || waits_for_no_thread(hook, state));
-  });
+// For threads that run no Python: whether the standard library's functions have not made this one
+// wait, for another thread or for a socket. One whose code is not known may be meant.
+bool may_wait_for_native_code(InHook hook, std::uint64_t state, const Frame& frame) noexcept {
+  const std::uint64_t word = word_of(hook, frame);
+  return word == 0 ||
+         !(text::is_standard_library(file_of(word)) || waits_for_no_thread(hook, state));
 }
 
 constexpr std::size_t kMostWords = 48;
@@ -202,11 +193,12 @@ std::size_t frames_below_call(InHook hook, Frame frame, std::string_view package
 struct Last {
   std::uint64_t state;
   Frame frames[kMostWords];
-  std::uint64_t words[kMostWords];  // of these; 0: not shown
-  FrameCopy copies[kMostWords];     // scratch
+  std::uint64_t words[kMostWords];   // of these; 0: not shown
+  std::uint64_t others[kMostWords];  // scratch: the words of another thread that waits
+  FrameCopy copies[kMostWords];      // scratch
   std::size_t count;
   std::uint32_t era;
-  std::uint32_t code;  // for which it was sought; 0: for a thread without Python
+  std::uint64_t package;  // for which it was sought, by hash; 0: for a thread without Python
   // What searches may still take of the time, and when that was so.
   std::int64_t budget_ns;
   std::uint64_t time_ns;
@@ -241,31 +233,60 @@ bool may_search(Last& last) noexcept {
   return last.budget_ns > 0;
 }
 
+// The first of several that wait, and how many of its frames, the outermost, are those of the
+// others, too: whichever is meant, these lines are.
+class Candidates {
+ public:
+  Candidates(InHook hook, Last& last) noexcept : hook_(hook), last_(last) {}
+
+  // `first`: of the lines that may be shown. False: it has none in common with the others.
+  bool add(std::uint64_t state, Frame frame, std::size_t first) noexcept {
+    const bool is_first = last_.count == 0;
+    std::uint64_t* const words = is_first ? last_.words : last_.others;
+    std::size_t count = 0;
+    bool more = true;
+    for (; more && count < kMostWords; more = read_python_frame(hook_, frame.previous, frame)) {
+      if (is_first) last_.frames[count] = frame;
+      words[count] = word_of(hook_, frame);
+      if (count < first) words[count] = 0;
+      ++count;
+    }
+    if (is_first) {
+      last_.state = state;
+      last_.count = count;
+      is_cut_ = more;
+      return true;
+    }
+    std::size_t common = 0;
+    const std::size_t most = is_cut_ || more ? 0 : std::min(count, last_.count);
+    while (common != most && words[count - 1 - common] != 0 &&
+           words[count - 1 - common] == last_.words[last_.count - 1 - common])
+      ++common;
+    std::fill_n(last_.words, last_.count - common, 0);
+    return std::any_of(last_.words, last_.words + last_.count,
+                       [](std::uint64_t word) { return text::is_programs_own(file_of(word)); });
+  }
+
+ private:
+  const InHook hook_;
+  Last& last_;
+  bool is_cut_ = false;
+};
+
 void search(InHook hook, Last& last, std::string_view package) noexcept {
   last.count = 0;
+  last.state = 0;
   last.era = g_code_era.load(std::memory_order_acquire);
-  const WaitingThread waiting =
-      package.empty() ? find_waiting(hook)
-                      : only_thread(hook, [&](std::uint64_t, const Frame& frame) noexcept {
-                          return frames_below_call(hook, frame, package) != 0;
-                        });
-  last.state = waiting.state;
-  Frame frame = waiting.innermost;
-  bool more = waiting.state != 0;
-  while (more && last.count < kMostWords) {
-    last.words[last.count] = word_of(hook, frame);
-    last.frames[last.count++] = frame;
-    more = read_python_frame(hook, frame.previous, frame);
-  }
-  if (last.count != 0 && !still_waits(hook, last)) last.count = 0;
-  if (last.count == 0) return;
-  if (package.empty()) {
-    if (last.words[0] == 0) last.count = 0;
-    return;
-  }
-  // The package's lines are like those of the thread that works for it.
-  const std::size_t below = frames_below_call(hook, last.frames[0], package);
-  std::fill_n(last.words, std::min(below, last.count), 0);
+  Candidates candidates{hook, last};
+  const bool all = for_each_waiting(hook, [&](std::uint64_t state, const Frame& frame) noexcept {
+    if (package.empty())
+      return !may_wait_for_native_code(hook, state, frame) ||
+             (word_of(hook, frame) != 0 && candidates.add(state, frame, 0));
+    // The package's lines are like those of the thread that works for it.
+    const std::size_t below = frames_below_call(hook, frame, package);
+    return below == 0 || candidates.add(state, frame, below);
+  });
+  if (!all || (last.count != 0 && !still_waits(hook, last))) last.count = 0;
 }
 
 bool may_look_at_others() noexcept {
@@ -277,16 +298,24 @@ bool may_look_at_others() noexcept {
   return has_status || python.version_hex < 0x030c0000;
 }
 
-std::size_t frames_of_other(InHook hook, Last& last, std::uint32_t code, std::string_view package,
+std::uint64_t hash_of(std::string_view package) noexcept {
+  std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
+  for (const char letter : package)
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100'0000'01b3;
+  return package.empty() ? 0 : hash;
+}
+
+std::size_t frames_of_other(InHook hook, Last& last, std::string_view package,
                             std::span<std::uint64_t> words) noexcept {
+  const std::uint64_t hash = hash_of(package);
   const system::MutexGuard guard(g_lock);
   if (!guard) return 0;
   if (may_search(last)) {
     const std::uint64_t began = system::processor_ns();  // a busy machine's waits are not its own
-    last.code = code;
+    last.package = hash;
     search(hook, last, package);
     last.budget_ns -= static_cast<std::int64_t>(system::processor_ns() - began);
-  } else if (last.code != code || last.era != g_code_era.load(std::memory_order_acquire) ||
+  } else if (last.package != hash || last.era != g_code_era.load(std::memory_order_acquire) ||
              (last.count != 0 && !still_waits(hook, last))) {
     return 0;
   }
@@ -299,24 +328,21 @@ std::size_t frames_of_other(InHook hook, Last& last, std::uint32_t code, std::st
 }  // namespace
 
 std::size_t waiting_frames(InHook hook, std::span<std::uint64_t> words) noexcept {
-  return may_look_at_others() ? frames_of_other(hook, g_last_waiting, 0, {}, words) : 0;
+  return may_look_at_others() ? frames_of_other(hook, g_last_waiting, {}, words) : 0;
 }
 
 std::size_t calling_frames(InHook hook, const PythonStack& worker,
                            std::span<std::uint64_t> words) noexcept {
   // The main thread may run an installed program: no other thread waits for its result.
   if (system::thread_id() == system::process_id()) return 0;
-  std::uint32_t code = 0;  // of the package's outermost line
   std::string_view package;
   for (std::uint32_t i = 0; i != worker.count; ++i) {
     const std::string_view file = file_of(worker.frames[i].word);
     if (text::is_programs_own(file)) return 0;
-    if (!package.empty()) continue;
-    package = text::package_of(file);
-    code = session::code_of(worker.frames[i].word);
+    if (package.empty()) package = text::package_of(file);
   }
   if (package.empty() || !may_look_at_others()) return 0;
-  return frames_of_other(hook, g_last_calling, code, package, words);
+  return frames_of_other(hook, g_last_calling, package, words);
 }
 
 void reset_waiting_after_fork(InHook) noexcept {

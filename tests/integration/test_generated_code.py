@@ -179,3 +179,85 @@ def test_without_names_the_stack_is_whole(oomrec, tmp_path):
     shown = oomrec.json("show", run.only_bundle())
     assert_none_is_cut(shown)
     assert "node::Start" in str(first(shown)) and not map_of(shown).exists()
+
+
+# What is lent is given back at once, and must be nobody's.
+JAVA = """
+import java.lang.reflect.Field;
+import java.nio.ByteBuffer;
+import java.util.*;
+
+class Keeps {
+  static final int BLOCK = 256 << 10;
+  static final List<Object> kept = new ArrayList<>();
+  static sun.misc.Unsafe unsafe;
+  interface Way { void keep(); }
+  static void keepBuffer() {
+    kept.add(ByteBuffer.allocateDirect(BLOCK));
+  }
+  static void keepUnsafe() {
+    kept.add(unsafe.allocateMemory(BLOCK));
+  }
+  static void lend() {
+    unsafe.freeMemory(unsafe.allocateMemory(BLOCK));
+  }
+  static void serve(Way way) { way.keep(); lend(); }
+
+  public static void main(String[] words) throws Exception {
+    Field field = sun.misc.Unsafe.class.getDeclaredField("theUnsafe");
+    field.setAccessible(true);
+    unsafe = (sun.misc.Unsafe) field.get(null);
+    Way way = words[0].equals("buffer") ? Keeps::keepBuffer : Keeps::keepUnsafe;
+    Thread thread = new Thread(() -> { for (int i = 0; i < 400; ++i) serve(way); });
+    thread.start();
+    thread.join();
+    new ProcessBuilder("kill", "-9", "" + ProcessHandle.current().pid()).start().waitFor();
+  }
+}
+"""
+KEPT_BY_JAVA = 400 * (256 << 10)
+
+
+def java_line(function: str, text: str) -> str:
+    number = next(n for n, line in enumerate(JAVA.splitlines(), 1) if text in line)
+    return f"Keeps.java:{number} Keeps.{function}"
+
+
+def killed_java(oomrec, tmp_path, options: list[str], java: list[str], way: str) -> dict:
+    (tmp_path / "Keeps.java").write_text(JAVA)
+    run = oomrec(
+        "run", "--mode", "exact", *options, "--", "java", *java, "Keeps.java", way, exits=128 + 9
+    )
+    return oomrec.json("show", run.only_bundle())
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="not tried there")
+@pytest.mark.needs_program("java")
+@pytest.mark.parametrize("way", ["buffer", "unsafe"])
+@pytest.mark.parametrize("java", [[], ["-Xint"], ["-XX:TieredStopAtLevel=1", "-Xbatch"]])
+def test_a_line_of_java_holds_direct_memory(oomrec, tmp_path, java, way):
+    """After a SIGKILL, interpreted or compiled, by the line that asked for it."""
+    shown = killed_java(oomrec, tmp_path, ["--jit-names"], java, way)
+    map_of(shown).unlink()
+    wanted = {
+        "buffer": java_line("keepBuffer", "add(ByteBuffer"),
+        "unsafe": java_line("keepUnsafe", "add(unsafe"),
+    }[way]
+    held = [holder for holder in shown["holders"] if wanted in lines(holder)]
+    assert 0.98 * KEPT_BY_JAVA <= sum(holder["bytes"] for holder in held) <= 1.02 * KEPT_BY_JAVA
+    (largest,) = held
+    assert java_line("serve", "way.keep(); lend()") in lines(largest)
+    assert "JavaCalls::call_helper" in str(lines(largest)) and "start_thread" in str(lines(largest))
+    assert not any(frame["guessed"] for frame in largest["stack"])
+    assert not any("Keeps.lend" in str(lines(holder)) for holder in shown["holders"])
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="not tried there")
+@pytest.mark.needs_program("java")
+def test_without_names_javas_stack_is_whole(oomrec, tmp_path):
+    shown = killed_java(oomrec, tmp_path, [], [], "unsafe")
+    assert not map_of(shown).exists()
+    assert_none_is_cut(shown)
+    held = [holder for holder in shown["holders"] if "os::malloc" in str(lines(holder))]
+    assert "JavaCalls::call_helper" in str(lines(held[0])) and "start_thread" in str(lines(held[0]))
+    assert not any(frame["guessed"] for frame in held[0]["stack"])

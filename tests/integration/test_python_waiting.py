@@ -99,7 +99,7 @@ def test_beside_a_thread_that_sleeps_it_is_certain_who_waits(holder, version):
 
 
 PACKAGE = """
-import threading
+import threading, time
 from concurrent.futures import ThreadPoolExecutor
 kept, wanted, done = [], threading.Event(), threading.Event()
 def fill():
@@ -111,6 +111,13 @@ def fill_once_wanted():
 def load():
     with ThreadPoolExecutor(1) as pool:
         pool.submit(fill).result()
+asked = []
+def ask():
+    asked.append(True)
+    done.wait()
+def fill_once_asked(count):
+    while len(asked) < count: time.sleep(0.001)
+    fill()
 def load_later():
     threading.Thread(target=fill_once_wanted).start()
 def wait_on(library):
@@ -134,6 +141,20 @@ def wait_on():
 beside(wait_on)
 while not library.sleeps(): pass
 keep_frame()
+"""
+)
+CALLERS = (
+    CALLS
+    + """
+def keep_frame(is_other):
+    if is_other: pooled.ask()
+    else: pooled.ask()
+def serve(is_other):
+    keep_frame(is_other)
+threading.Thread(target=pooled.fill_once_asked, args=(2,)).start()
+threads = [threading.Thread(target=serve, args=(which,)) for which in {which}]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
 """
 )
 NO_CALLER = (
@@ -164,3 +185,10 @@ def test_a_packages_pool_has_the_line_that_called_the_package(package, holder, v
 def test_otherwise_a_packages_pool_has_its_own_line(package, holder, text):
     functions = holder(text)
     assert "fill" in functions and not is_waited_for(functions), functions
+
+
+@pytest.mark.parametrize("which", [[False, False], [False, True]], ids=["one line", "two lines"])
+def test_of_two_callers_a_pool_has_the_lines_that_both_have(package, holder, which):
+    functions = holder(CALLERS.replace("{which}", str(which)))
+    assert "fill" in functions and "serve" in functions, functions
+    assert is_waited_for(functions) == (which[0] == which[1]), functions

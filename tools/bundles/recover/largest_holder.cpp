@@ -20,6 +20,12 @@ bool has_name(const recording::Location& location, const recording::Locations& l
   return !location.function.empty() && !text::base_name(module).starts_with("liboomrec");
 }
 
+bool is_unnamed_generated_code(const recording::Location& location,
+                               const recording::Locations& locations) {
+  return location.kind == recording::Location::Kind::native && location.function.empty() &&
+         locations.module_path(location).empty();
+}
+
 // The most informative line of a stack: the program's own, else the innermost. An address in a
 // stripped program says less than the name of a library's function. Columns are collapsed to single
 // spaces, for use in a sentence.
@@ -39,6 +45,13 @@ std::string line_of(const std::vector<recording::LocationId>& stack,
   for (std::size_t at = 1; at < stack.size(); ++at)
     if (rank(at) < rank(most)) most = at;
   std::string text = recording::location_text(locations[stack[most]], locations, kColumns);
+  // A runtime's function that calls a script says nothing about it, and must not stand for it.
+  const auto line = stack.begin() + static_cast<std::ptrdiff_t>(most);
+  if (!locations[*line].is_line() &&
+      std::any_of(stack.begin(), line, [&](recording::LocationId id) {
+        return is_unnamed_generated_code(locations[id], locations);
+      }))
+    text = "code made at run time (see oomrec run --jit-names), called by " + text;
   const auto is_second_blank = [](char a, char b) { return a == ' ' && b == ' '; };
   text.erase(std::unique(text.begin(), text.end(), is_second_blank), text.end());
   return text;
