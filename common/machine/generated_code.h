@@ -10,7 +10,8 @@ namespace oomrec::machine {
 // was saved there.
 struct Epilogue {
   std::uint64_t frame_bytes = 0;  // with the return address; 0: there is none
-  std::uint64_t bp_offset = 0;    // from sp; 0: bp is the caller's
+  bool has_bp = false;            // else bp is the caller's
+  std::uint64_t bp_offset = 0;    // from sp
 };
 
 // What a call leads to.

@@ -294,7 +294,7 @@ Walk::Step Walk::step_epilogue(InHook hook, const FrameState& frame) noexcept {
   const machine::Epilogue epilogue = machine::epilogue_of({code, end - frame.pc});
   FrameState outer{0, frame.sp + epilogue.frame_bytes, frame.bp, false, true};
   if (epilogue.frame_bytes == 0 || !read(hook, outer.sp - 8, outer.pc)) return {};
-  if (epilogue.bp_offset != 0 && !read(hook, frame.sp + epilogue.bp_offset, outer.bp)) return {};
+  if (epilogue.has_bp && !read(hook, frame.sp + epilogue.bp_offset, outer.bp)) return {};
   return is_code(hook, outer.pc - 1) || module_slot_at(hook, outer.pc) == 0 ? arrive(outer, {})
                                                                             : Step{};
 }

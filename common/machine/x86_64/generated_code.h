@@ -35,7 +35,10 @@ inline Epilogue epilogue_of(std::span<const std::uint8_t> code) noexcept {
     const bool is_extended = code[0] == kExtended && code.size() > 1;
     if (is_extended) code = code.subspan(1);
     if ((code[0] & 0xf8) != kPop) break;
-    if (!is_extended && code[0] == kPopBp) found.bp_offset = found.frame_bytes;
+    if (!is_extended && code[0] == kPopBp) {
+      found.has_bp = true;
+      found.bp_offset = found.frame_bytes;
+    }
     found.frame_bytes += 8;
   }
   return {};

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "common/machine/generated_code.h"
 #include "recorder/stack/stack.h"
 
 #include <doctest/doctest.h>
@@ -332,3 +333,21 @@ TEST_CASE("a stack of Boost.Context ends where its outermost function would retu
 #endif
 
 }  // namespace oomrec::stack
+
+#ifdef __x86_64__
+TEST_CASE("the end of a function tells where its frame ends, and whether it has the caller's bp") {
+  using oomrec::machine::epilogue_of;
+  const std::uint8_t adds[] = {0x48, 0x83, 0xc4, 8, 0xc3};  // CPython's trampoline
+  CHECK(epilogue_of(adds).frame_bytes == 16);
+  CHECK_FALSE(epilogue_of(adds).has_bp);
+  const std::uint8_t pops_bp[] = {0x5d, 0xc3};  // where it keeps frame records
+  CHECK(epilogue_of(pops_bp).frame_bytes == 16);
+  CHECK(epilogue_of(pops_bp).has_bp);
+  CHECK(epilogue_of(pops_bp).bp_offset == 0);
+  const std::uint8_t pops_others[] = {0x5b, 0x5d, 0x41, 0x5d, 0xc3};  // rbx, rbp, r13
+  CHECK(epilogue_of(pops_others).frame_bytes == 32);
+  CHECK(epilogue_of(pops_others).bp_offset == 8);
+  const std::uint8_t goes_on[] = {0x5d, 0x90, 0xc3};
+  CHECK(epilogue_of(goes_on).frame_bytes == 0);
+}
+#endif
