@@ -1,5 +1,7 @@
 #include "tools/bundles/recover/largest_holder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 #include <vector>
@@ -24,6 +26,10 @@ bool is_unnamed_generated_code(const recording::Location& location,
                                const recording::Locations& locations) {
   return location.kind == recording::Location::Kind::native && location.function.empty() &&
          locations.module_path(location).empty();
+}
+
+bool runs_java(const recording::Location& location, const recording::Locations& locations) {
+  return text::base_name(locations.module_path(location)).starts_with("libjvm");
 }
 
 // The most informative line of a stack: the program's own, else the innermost. An address in a
@@ -51,7 +57,9 @@ std::string line_of(const std::vector<recording::LocationId>& stack,
       std::any_of(stack.begin(), line, [&](recording::LocationId id) {
         return is_unnamed_generated_code(locations[id], locations);
       }))
-    text = "code made at run time (see oomrec run --jit-names), called by " + text;
+    text = fmt::format(
+        "code made at run time{}, called by {}",
+        runs_java(locations[*line], locations) ? " (see oomrec run --jit-names)" : "", text);
   const auto is_second_blank = [](char a, char b) { return a == ' ' && b == ' '; };
   text.erase(std::unique(text.begin(), text.end(), is_second_blank), text.end());
   return text;

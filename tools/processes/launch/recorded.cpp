@@ -94,9 +94,11 @@ std::string process_tree() {
 struct Runtime {
   const char* variable;  // to which the options are added
   std::string_view options;
+  char between = ' ';
 };
 constexpr Runtime kRuntimes[] = {
     {"NODE_OPTIONS", "--perf-basic-prof-only-functions --interpreted-frames-native-stack"},
+    {"DENO_V8_FLAGS", "--perf-basic-prof-only-functions,--interpreted-frames-native-stack", ','},
     // The recorder's own map of Java must not be overwritten by HotSpot's.
     machine::kKnowsJavaFrames ? Runtime{names::kJitNamesVariable, "1"}
                               : Runtime{"JAVA_TOOL_OPTIONS",
@@ -114,7 +116,7 @@ Settings jit_name_settings() {
     const std::string_view before = present != nullptr ? present : "";
     if (before.find(runtime.options) != before.npos) continue;
     settings.emplace_back(runtime.variable, before.empty() ? std::string{runtime.options}
-                                                           : std::string{before} + ' ' +
+                                                           : std::string{before} + runtime.between +
                                                                  std::string{runtime.options});
   }
   return settings;
