@@ -14,13 +14,13 @@
 #include "common/system/memory.h"
 #include "common/system/text.h"
 #include "recorder/python/interpreter.h"
+#include "recorder/stack/modules.h"
 #include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::stack {
 namespace {
 
-// --- HotSpot's tables
-// -----------------------------------------------------------------------------
+// --- HotSpot's tables --------------------------------------------------------------------------
 
 // Fields, each with the types that have had it (17 to 27). Those of the second list are static:
 // their addresses.
@@ -137,6 +137,7 @@ bool read_tables(InHook hook, symbols::ElfSymbols& module, HotSpot& java) noexce
 }
 
 constinit std::atomic<std::uint64_t> g_libjvm{0};  // where it is mapped; 0: it is not
+constinit AddressRange g_libjvm_range;
 // Its constructors, which fill in the tables, allocate themselves.
 constexpr std::uint32_t kMostTries = 256;
 constinit std::atomic<std::uint32_t> g_tries{0};  // left to read them
@@ -152,6 +153,7 @@ bool is_ready(InHook hook) noexcept {
     HotSpot java;
     if (read_tables(hook, module, java)) {
       g_java = java;
+      g_libjvm_range = loaded_module(module_slot_at(hook, start)).mapped;
       g_ready.store(true, std::memory_order_release);
     }
   }
@@ -159,8 +161,7 @@ bool is_ready(InHook hook) noexcept {
   return g_ready.load(std::memory_order_relaxed);
 }
 
-// --- Memory of the JVM, which may be anything
-// -----------------------------------------------------
+// --- Memory of the JVM, which may be anything --------------------------------------------------
 
 template <class T>
 T read_or_zero(InHook hook, std::uint64_t address) noexcept {
@@ -211,8 +212,7 @@ class Stream {
   std::uint64_t next_ = 0, end_ = 0;
 };
 
-// --- Methods and their lines
-// ----------------------------------------------------------------------
+// --- Methods and their lines -------------------------------------------------------------------
 
 constexpr std::uint64_t kNoBytecode = 0;
 
@@ -357,8 +357,7 @@ std::uint64_t address_of(std::uint32_t number) noexcept {
   return reinterpret_cast<std::uint64_t>(&g_lines->lines[number]) + 1;
 }
 
-// --- Compiled methods
-// -----------------------------------------------------------------------------
+// --- Compiled methods --------------------------------------------------------------------------
 
 // HotSpot's PcDesc.
 struct ScopeAt {
@@ -435,8 +434,7 @@ std::uint32_t copy_lines(const Call& call, std::span<std::uint64_t> addresses) n
   return count;
 }
 
-// --- The code cache
-// -------------------------------------------------------------------------------
+// --- The code cache ----------------------------------------------------------------------------
 
 // What the code cache has at `pc`; 0: nothing.
 std::uint64_t blob_at(std::uint64_t pc) noexcept {
@@ -471,7 +469,8 @@ JavaCode java_code_at(InHook hook, std::uint64_t pc) noexcept {
     return {};
   const std::uint64_t blob = blob_at(pc);
   const char* const name = blob == 0 ? nullptr : load<const char*>(blob + g_java.name);
-  if (name == nullptr) return {};
+  // A guess may have led to code that is still being made, where the name may be anything.
+  if (!g_libjvm_range.holds(reinterpret_cast<std::uint64_t>(name))) return {};
   const auto is = [&](const char* other) noexcept { return std::strcmp(name, other) == 0; };
   if (is("Interpreter")) return {JavaCode::Kind::interpreter, blob, 0};
   // By which the JVM calls a method.
