@@ -345,6 +345,11 @@ std::size_t calling_frames(InHook hook, const PythonStack& worker,
   return frames_of_other(hook, g_last_calling, package, words);
 }
 
+std::size_t frames_calling(InHook hook, std::string_view package,
+                           std::span<std::uint64_t> words) noexcept {
+  return may_look_at_others() ? frames_of_other(hook, g_last_calling, package, words) : 0;
+}
+
 void reset_waiting_after_fork(InHook) noexcept {
   if (g_lock.held()) g_lock.unlock();  // its owner does not exist in the child
   g_last_waiting = g_last_calling = {};

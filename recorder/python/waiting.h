@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "common/system/hook_scope.h"
 #include "recorder/python/chain_cache.h"
@@ -24,6 +25,11 @@ namespace oomrec::stack {
 // frames were read.
 inline constinit std::atomic<std::uint64_t> g_some_thread_state{0};
 
+// Whether there is a thread with Python at all.
+inline bool may_be_waited_for() noexcept {
+  return g_some_thread_state.load(std::memory_order_relaxed) != 0;
+}
+
 // Their words, innermost first, at most as many as fit. Returns how many; 0: nobody waits, or those
 // who do have no line of the program's in common. Within UsesNodes. Searches in at most a fiftieth
 // of the time: what was found last counts again while the thread waits in the same frames.
@@ -33,6 +39,11 @@ std::size_t waiting_frames(InHook, std::span<std::uint64_t> words) noexcept;
 // from a line of the program's own outwards, of the threads that have called the package that this
 // thread works for, and wait there (joblib, pandas' readers, zarr).
 std::size_t calling_frames(InHook, const PythonStack& worker,
+                           std::span<std::uint64_t> words) noexcept;
+
+// The same for a thread that runs no Python, but native code of this package (V8 in mini-racer), if
+// nobody waits in native code for it.
+std::size_t frames_calling(InHook, std::string_view package,
                            std::span<std::uint64_t> words) noexcept;
 
 void reset_waiting_after_fork(InHook) noexcept;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/session/view.h"
+#include "common/text/own_code.h"
 #include "recorder/python/attach.h"
 #include "recorder/python/chain_cache.h"
 #include "recorder/python/waiting.h"
@@ -189,13 +190,39 @@ std::uint32_t merge_and_intern(InHook hook, ThreadStacks& thread, NativeStack na
 
 namespace {
 
+// The Python package of the innermost frame that is in one's library; empty: none is.
+std::string_view package_of(InHook hook, const NativeStack& native) noexcept {
+  const session::View view = session::g_session.view();
+  std::uint32_t last = 0;
+  for (std::uint32_t i = 0; i != native.count; ++i) {
+    const NativeFrame& frame = native.frames[i];
+    const std::uint64_t address = frame.pc - (frame.exact ? 0 : 1);
+    const std::uint32_t id = module_search_is_slow()
+                                 ? loaded_module(known_module_slot_at(address)).id.load()
+                                 : module_at(hook, address).id;
+    session::Module module{};
+    if (id == 0 || std::exchange(last, id) == id ||
+        !view.read(session::TableId::modules, id, module))
+      continue;
+    const std::string_view package = text::package_of(view.string(module.path));
+    if (!package.empty()) return package;
+  }
+  return {};
+}
+
 // The node of the Python frames that wait for this thread, below `group`; `group`: of none.
+// walked(): its native stack.
+template <class Walked>
 [[gnu::noinline]] std::uint32_t waiting_node(InHook hook, const PythonStack& python,
-                                             std::uint32_t group) noexcept {
+                                             std::uint32_t group, Walked walked) noexcept {
   std::uint64_t words[48];
   std::uint32_t node = group;
   std::size_t left =
       python.count != 0 ? calling_frames(hook, python, words) : waiting_frames(hook, words);
+  if (left == 0 && python.count == 0 && may_be_waited_for()) {
+    const std::string_view package = package_of(hook, walked());
+    if (!package.empty()) left = frames_calling(hook, package, words);
+  }
   for (; left != 0 && node != 0; --left) node = intern(hook, node, words[left - 1]);
   return node != 0 ? node : group;
 }
@@ -220,8 +247,12 @@ std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& threa
   const PythonStack python = python_stack(hook, thread.python, in_handler);
   cache.python = std::min(cache.python, python.reused);
   if (python.count != 0) stack.python = python.frames[python.count - 1].chain;
+  const bool is_walked = native.count != 0;
   if (waiting == Waiting::included && !in_handler) {
-    stack.root = waiting_node(hook, python, group);
+    stack.root = waiting_node(hook, python, group, [&]() noexcept -> const NativeStack& {
+      if (native.count == 0) walk();
+      return native;
+    });
     thread.is_waited_for = stack.root != group;
     group = stack.root;
   }
@@ -240,7 +271,7 @@ std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& threa
     stack.node = cached.node;
     if constexpr (kSelfCheck) check_cached_stack(hook, at, thread, python, cached);
     add_to_walk();
-    if (native.count != 0) count_needless_walk(thread);
+    if (is_walked) count_needless_walk(thread);
     return stack.node;
   }
   if (native.count == 0) walk();

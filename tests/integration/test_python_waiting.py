@@ -111,6 +111,9 @@ def fill_once_wanted():
 def load():
     with ThreadPoolExecutor(1) as pool:
         pool.submit(fill).result()
+def load_natively(library, size):
+    library.request_later(size)
+    while not library.has_worked(): done.wait(1)
 asked = []
 def ask():
     asked.append(True)
@@ -192,3 +195,28 @@ def test_of_two_callers_a_pool_has_the_lines_that_both_have(package, holder, whi
     functions = holder(CALLERS.replace("{which}", str(which)))
     assert "fill" in functions and "serve" in functions, functions
     assert is_waited_for(functions) == (which[0] == which[1]), functions
+
+
+NATIVELY = (
+    CALLS
+    + """
+import shutil
+own = shutil.copy(sys.argv[1], "site-packages/pooled/native.so")
+def keep_frame(path):
+    pooled.load_natively(ctypes.CDLL(path), ctypes.c_size_t(40 << 20))
+keep_frame({path})
+"""
+)
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.13", None])
+def test_a_packages_native_thread_has_the_line_that_called_the_package(package, holder, version):
+    """Also where the package waits for it in the standard library."""
+    functions = holder(NATIVELY.replace("{path}", "own"), version)
+    assert is_waited_for(functions) and "load_natively" not in functions[:1], functions
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.13", None])
+def test_the_native_thread_of_another_library_has_not(package, holder, version):
+    functions = holder(NATIVELY.replace("{path}", "sys.argv[1]"), version)
+    assert not is_waited_for(functions), functions
