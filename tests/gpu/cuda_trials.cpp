@@ -1,5 +1,7 @@
-// Each function of CUDA's table, once: contexts, blocks, pools, arrays.
+// Each function of CUDA's table, once: those that HIP's has, too, are in both_trials.h.
 #include "tests/gpu/cuda_trials.h"
+
+#include "tests/gpu/both_trials.h"
 
 namespace oomrec::gpu_trial {
 
@@ -51,15 +53,7 @@ OOMREC_TRIAL(cuDevicePrimaryCtxReset_v2) { ends_a_primary(f.cuDevicePrimaryCtxRe
 
 // --- Modules, streams, events
 
-MAY_BE_REFUSED(cuModuleLoad, CUmodule, (&out, "module"), 0)
-MAY_BE_REFUSED(cuModuleLoadData, CUmodule, (&out, "image"), 0)
-MAY_BE_REFUSED(cuModuleLoadDataEx, CUmodule, (&out, "image", 0, nullptr, nullptr), 0)
-MAY_BE_REFUSED(cuModuleLoadFatBinary, CUmodule, (&out, "image"), 0)
 MAY_BE_REFUSED(cuModuleGetFunction, CUfunction, (&out, nullptr, "kernel"), 0)
-MAY_BE_REFUSED(cuLibraryLoadData, CUlibrary,
-               (&out, "code", nullptr, nullptr, 0, nullptr, nullptr, 0), 0)
-MAY_BE_REFUSED(cuLibraryLoadFromFile, CUlibrary,
-               (&out, "path", nullptr, nullptr, 0, nullptr, nullptr, 0), 0)
 MAY_BE_REFUSED(cuLibraryGetModule, CUmodule, (&out, nullptr), 0)
 MAY_BE_REFUSED(cuKernelGetFunction, CUfunction, (&out, nullptr), 0)
 MAY_BE_REFUSED(cuStreamCreate, CUstream, (&out, 0), other.cuStreamDestroy_v2(out))
@@ -76,25 +70,15 @@ GIVES(cuMemAllocManaged, CUdeviceptr, kMain, (&out, kBytes, 1), f.cuMemFree_v2(o
 TAKES(cuMemFree, CUdeviceptr_v1, kMain, f.cuMemAlloc(&out, kBytes), (out))
 TAKES(cuMemFree_v2, CUdeviceptr, kMain, f.cuMemAlloc_v2(&out, kBytes), (out))
 
-namespace {
-
-constexpr unsigned kWidth = 1000, kRows = 4096;  // the fake's pitch is a multiple of 512
-
-template <class Pointer, class Size, class Allocate, class Free>
-void pitched(Allocate allocate, Free release) {
-  Pointer out{};
-  Size pitch = 0;
-  gives({kMain, kBytes, kWidth * kRows}, out,
-        [&] { return allocate(&out, &pitch, kWidth, kRows, 4); });
-  CHECK(pitch * kRows == kBytes);
-  need(release(out));
+OOMREC_TRIAL(cuMemAllocPitch) {
+  pitched<CUdeviceptr_v1, unsigned>(
+      [](auto out, auto pitch) { return f.cuMemAllocPitch(out, pitch, kWidth, kRows, 4); },
+      f.cuMemFree);
 }
-
-}  // namespace
-
-OOMREC_TRIAL(cuMemAllocPitch) { pitched<CUdeviceptr_v1, unsigned>(f.cuMemAllocPitch, f.cuMemFree); }
 OOMREC_TRIAL(cuMemAllocPitch_v2) {
-  pitched<CUdeviceptr, std::size_t>(f.cuMemAllocPitch_v2, f.cuMemFree_v2);
+  pitched<CUdeviceptr, std::size_t>(
+      [](auto out, auto pitch) { return f.cuMemAllocPitch_v2(out, pitch, kWidth, kRows, 4); },
+      f.cuMemFree_v2);
 }
 
 GIVES(cuMemAllocHost, void*, kHost, (&out, kBytes), f.cuMemFreeHost(out))
@@ -102,24 +86,11 @@ GIVES(cuMemAllocHost_v2, void*, kHost, (&out, kBytes), f.cuMemFreeHost(out))
 GIVES(cuMemHostAlloc, void*, kHost, (&out, kBytes, 0), f.cuMemFreeHost(out))
 TAKES(cuMemFreeHost, void*, kHost, f.cuMemAllocHost_v2(&out, kBytes), (out))
 
-namespace {
-alignas(4096) char g_own[kBytes];
-}
+OOMREC_TRIAL(cuMemHostRegister) { registers(f.cuMemHostRegister, f.cuMemHostUnregister); }
+OOMREC_TRIAL(cuMemHostRegister_v2) { registers(f.cuMemHostRegister_v2, f.cuMemHostUnregister); }
+OOMREC_TRIAL(cuMemHostUnregister) { unregisters(f.cuMemHostRegister_v2, f.cuMemHostUnregister); }
 
-OOMREC_TRIAL(cuMemHostRegister) {
-  gives({kHost, kBytes}, g_own, [] { return f.cuMemHostRegister(g_own, kBytes, 0); });
-  need(f.cuMemHostUnregister(g_own));
-}
-OOMREC_TRIAL(cuMemHostRegister_v2) {
-  gives({kHost, kBytes}, g_own, [] { return f.cuMemHostRegister_v2(g_own, kBytes, 0); });
-  need(f.cuMemHostUnregister(g_own));
-}
-OOMREC_TRIAL(cuMemHostUnregister) {
-  need(f.cuMemHostRegister_v2(g_own, kBytes, 0));
-  takes({kHost, kBytes}, [] { return f.cuMemHostUnregister(g_own); });
-}
-
-// --- Stream-ordered memory and pools
+// --- Stream-ordered memory
 
 GIVES(cuMemAllocAsync, CUdeviceptr, kMain, (&out, kBytes, nullptr), f.cuMemFreeAsync(out, nullptr))
 GIVES(cuMemAllocAsync_ptsz, CUdeviceptr, kMain, (&out, kBytes, nullptr), f.cuMemFree_v2(out))
@@ -127,91 +98,9 @@ TAKES(cuMemFreeAsync, CUdeviceptr, kMain, f.cuMemAllocAsync(&out, kBytes, nullpt
 TAKES(cuMemFreeAsync_ptsz, CUdeviceptr, kMain, f.cuMemAllocAsync(&out, kBytes, nullptr),
       (out, nullptr))
 
-namespace {
-
-template <class Allocate>
-void from_pool(Allocate allocate) {
-  const CUmemoryPool pool = new_pool();
-  CUdeviceptr out = 0;
-  gives({kMain, kBytes}, out, [&] { return allocate(&out, kBytes, pool, nullptr); });
-  need(f.cuMemFreeAsync(out, nullptr));
-  need(f.cuMemPoolDestroy(pool));
-}
-
-// A pool as another process would import it.
-CUmemoryPool imported(CUmemoryPool pool) {
-  int shared = -1;
-  need(other.cuMemPoolExportToShareableHandle(&shared, pool, 1, 0));
-  CUmemoryPool out = nullptr;
-  need(f.cuMemPoolImportFromShareableHandle(&out, reinterpret_cast<void*>(std::intptr_t{shared}), 1,
-                                            0));
-  return out;
-}
-
-}  // namespace
-
-OOMREC_TRIAL(cuMemAllocFromPoolAsync) { from_pool(f.cuMemAllocFromPoolAsync); }
-OOMREC_TRIAL(cuMemAllocFromPoolAsync_ptsz) { from_pool(f.cuMemAllocFromPoolAsync_ptsz); }
-
-MAY_BE_REFUSED(cuMemPoolCreate, CUmemoryPool, (&out, &kPoolProps), f.cuMemPoolDestroy(out))
-MAY_BE_REFUSED(cuDeviceGetDefaultMemPool, CUmemoryPool, (&out, kOrdinal), 0)
-MAY_BE_REFUSED(cuDeviceGetMemPool, CUmemoryPool, (&out, kOrdinal), 0)
-
-OOMREC_TRIAL(cuMemGetDefaultMemPool) {
-  CUmemLocation there = kThere;
-  CUmemoryPool out = nullptr;
-  may_fail({kMain}, [&] { return f.cuMemGetDefaultMemPool(&out, &there, 1); });
-}
-OOMREC_TRIAL(cuMemGetMemPool) {
-  CUmemLocation there = kThere;
-  CUmemoryPool out = nullptr;
-  may_fail({kMain}, [&] { return f.cuMemGetMemPool(&out, &there, 1); });
-}
-OOMREC_TRIAL(cuMemSetMemPool) {
-  CUmemLocation there = kThere;
-  CUmemoryPool pool = nullptr;
-  need(f.cuDeviceGetMemPool(&pool, kOrdinal));
-  may_fail({kMain}, [&] { return f.cuMemSetMemPool(&there, 1, pool); });
-}
-OOMREC_TRIAL(cuDeviceSetMemPool) {
-  CUmemoryPool pool = nullptr;
-  need(f.cuDeviceGetMemPool(&pool, kOrdinal));
-  may_fail({kMain}, [&] { return f.cuDeviceSetMemPool(kOrdinal, pool); });
-}
-OOMREC_TRIAL(cuMemPoolImportFromShareableHandle) {
-  const CUmemoryPool pool = new_pool();
-  int shared = -1;
-  need(other.cuMemPoolExportToShareableHandle(&shared, pool, 1, 0));
-  CUmemoryPool out = nullptr;
-  may_fail({kMain}, [&] {
-    return f.cuMemPoolImportFromShareableHandle(
-        &out, reinterpret_cast<void*>(std::intptr_t{shared}), 1, 0);
-  });
-  need(f.cuMemPoolDestroy(out));
-  need(f.cuMemPoolDestroy(pool));
-}
-OOMREC_TRIAL(cuMemPoolImportPointer) {
-  const CUmemoryPool pool = new_pool(), there = imported(pool);
-  CUdeviceptr block = 0, out = 0;
-  need(f.cuMemAllocFromPoolAsync(&block, kBytes, pool, nullptr));
-  alignas(8) char shared[64];
-  need(other.cuMemPoolExportPointer(shared, block));
-  gives({kVa, kBytes, 0}, out, [&] {
-    return f.cuMemPoolImportPointer(&out, there, reinterpret_cast<CUmemPoolPtrExportData*>(shared));
-  });
-  need(f.cuMemFree_v2(out));
-  need(f.cuMemFree_v2(block));
-  need(f.cuMemPoolDestroy(there));
-  need(f.cuMemPoolDestroy(pool));
-}
-OOMREC_TRIAL(cuMemPoolTrimTo) {
-  const CUmemoryPool pool = new_pool();
-  passes([&] { return f.cuMemPoolTrimTo(pool, 0); });
-  need(f.cuMemPoolDestroy(pool));
-}
-OOMREC_TRIAL(cuMemPoolDestroy) {
-  const CUmemoryPool pool = new_pool();
-  passes([&] { return f.cuMemPoolDestroy(pool); });
+OOMREC_TRIAL(cuMemAllocFromPoolAsync) { from_pool(f.cuMemAllocFromPoolAsync, f.cuMemFreeAsync); }
+OOMREC_TRIAL(cuMemAllocFromPoolAsync_ptsz) {
+  from_pool(f.cuMemAllocFromPoolAsync_ptsz, f.cuMemFreeAsync);
 }
 
 // --- Arrays
@@ -232,6 +121,86 @@ GIVES(cuMipmappedArrayCreate, CUmipmappedArray, kMain, (&out, &kCube, 1),
 TAKES(cuArrayDestroy, CUarray, kMain, f.cuArrayCreate_v2(&out, &kFlat), (out))
 TAKES(cuMipmappedArrayDestroy, CUmipmappedArray, kMain, f.cuMipmappedArrayCreate(&out, &kCube, 1),
       (out))
+
+// --- Virtual memory
+
+namespace {
+
+// Maps and unmaps memory for one tile of a sparse array.
+template <class MapArray>
+void maps_a_tile(MapArray map_array) {
+  constexpr CUDA_ARRAY3D_DESCRIPTOR kSparse{256, 256, 16, 0x20, 1, 0x40};
+  CUarray array = nullptr;
+  need(f.cuArray3DCreate_v2(&array, &kSparse));
+  const CUmemGenericAllocationHandle handle = new_handle();
+  CUarrayMapInfo change{};
+  change.resource = array;
+  change.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+  change.memHandle = handle;
+  change.deviceBitMask = 1 << kOrdinal;
+  may_fail({kMain}, [&] { return map_array(&change, 1, nullptr); });
+  change.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
+  need(map_array(&change, 1, nullptr));
+  need(f.cuArrayDestroy(array));
+  need(f.cuMemRelease(handle));
+}
+
+}  // namespace
+
+OOMREC_TRIAL(cuMemMapArrayAsync) { maps_a_tile(f.cuMemMapArrayAsync); }
+OOMREC_TRIAL(cuMemMapArrayAsync_ptsz) { maps_a_tile(f.cuMemMapArrayAsync_ptsz); }
+
+// --- Multicast
+
+namespace {
+
+constexpr CUmulticastObjectProp kMulticastProps{1, kBytes, 0, 0};
+
+struct Multicast {
+  CUmemGenericAllocationHandle handle = 0;
+  Multicast() { need(f.cuMulticastCreate(&handle, &kMulticastProps)); }
+  ~Multicast() { f.cuMemRelease(handle); }
+};
+
+}  // namespace
+
+GIVES(cuMulticastCreate, CUmemGenericAllocationHandle, kVa, (&out, &kMulticastProps),
+      f.cuMemRelease(out))
+
+#define MULTICAST(name, arguments)                       \
+  OOMREC_TRIAL(name) {                                   \
+    const Multicast multicast;                           \
+    const Mapped memory;                                 \
+    may_fail({kMain}, [&] { return f.name arguments; }); \
+  }
+MULTICAST(cuMulticastBindMem, (multicast.handle, 0, memory.handle, 0, kBytes, 0))
+MULTICAST(cuMulticastBindMem_v2, (multicast.handle, kOrdinal, 0, memory.handle, 0, kBytes, 0))
+MULTICAST(cuMulticastBindAddr, (multicast.handle, 0, memory.address, kBytes, 0))
+MULTICAST(cuMulticastBindAddr_v2, (multicast.handle, kOrdinal, 0, memory.address, kBytes, 0))
+MULTICAST(cuMulticastUnbind, (multicast.handle, kOrdinal, 0, kBytes))
+
+// --- Memory of other processes and interfaces
+
+OOMREC_TRIAL(cuIpcOpenMemHandle_v2) { opens_ipc(f.cuIpcOpenMemHandle_v2); }
+OOMREC_TRIAL(cuExternalMemoryGetMappedMipmappedArray) {
+  const External external;
+  CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC part{};
+  part.arrayDesc = {256, 256, 16, 0x20, 1, 0};
+  part.numLevels = 1;
+  CUmipmappedArray out = nullptr;
+  may_fail({kMain},
+           [&] { return f.cuExternalMemoryGetMappedMipmappedArray(&out, external.memory, &part); });
+  need(f.cuMipmappedArrayDestroy(out));
+}
+
+// --- Graphs and lookups
+
+ADDS_A_NODE(cuGraphAddNode_v2, nullptr, nullptr, 0)
+ADDS_A_NODE(cuGraphAddNode_v3, nullptr, nullptr, 0)
+INSTANTIATES(cuGraphInstantiate_v2, (&out, graph.graph, nullptr, nullptr, 0))
+INSTANTIATES(cuGraphInstantiateWithParams_ptsz, (&out, graph.graph, InstantiateParams{}.get()))
+OOMREC_TRIAL(cuGraphUpload_ptsz) { uploads(f.cuGraphUpload_ptsz); }
+OOMREC_TRIAL(cuGraphLaunch_ptsz) { launches(f.cuGraphLaunch_ptsz); }
 
 OOMREC_TRIAL(cuGetProcAddress) {
   void* out = nullptr;

@@ -4,24 +4,47 @@
 #include "tests/gpu/cuda_client.h"
 #include "tests/gpu/trial.h"
 
+#define DRIVER(name) cu##name
+
 namespace oomrec::gpu_trial {
 
 inline constexpr Space kMain = Space::cuda, kHost = Space::cuda_host, kVa = Space::cuda_va;
 
+using AllocationNode = CUDA_MEM_ALLOC_NODE_PARAMS;
+using ExternalBuffer = CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
+using ExternalDescription = CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
+using ExternalMemory = CUexternalMemory;
+using GraphExec = CUgraphExec;
+using GraphHandle = CUgraph;
+using Handle = CUmemGenericAllocationHandle;
+using IpcHandle = CUipcMemHandle;
+using Library = CUlibrary;
+using Location = CUmemLocation;
+using MemoryPool = CUmemoryPool;
+using Module = CUmodule;
+using NodeParams = CUgraphNodeParams;
+using Pointer = CUdeviceptr;
+using SharedPoolPointer = CUmemPoolPtrExportData;
+
 inline constexpr CUmemLocation kThere{CU_MEM_LOCATION_TYPE_DEVICE, kOrdinal};
 inline constexpr CUmemAllocationProp kHandleProps{1, 0, kThere, nullptr, {}};
 inline constexpr CUmemPoolProps kPoolProps{1, 0, kThere, nullptr, {}};
+inline constexpr int kAllocationNode = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
 
 inline CUdeviceptr new_block() {
   CUdeviceptr block = 0;
   need(f.cuMemAlloc_v2(&block, kBytes));
   return block;
 }
+inline void free_block(CUdeviceptr block) { need(f.cuMemFree_v2(block)); }
 
 inline CUmemoryPool new_pool() {
   CUmemoryPool pool = nullptr;
   need(f.cuMemPoolCreate(&pool, &kPoolProps));
   return pool;
+}
+inline int allocate_from(CUmemoryPool pool, CUdeviceptr* block) {
+  return f.cuMemAllocFromPoolAsync(block, kBytes, pool, nullptr);
 }
 
 inline CUmemGenericAllocationHandle new_handle() {
@@ -29,21 +52,6 @@ inline CUmemGenericAllocationHandle new_handle() {
   need(f.cuMemCreate(&handle, kBytes, &kHandleProps, 0));
   return handle;
 }
-
-// Memory mapped at an address, with its handle.
-struct Mapped {
-  CUmemGenericAllocationHandle handle = new_handle();
-  CUdeviceptr address = 0;
-  Mapped() {
-    need(f.cuMemAddressReserve(&address, kBytes, 0, 0, 0));
-    need(f.cuMemMap(address, kBytes, 0, handle, 0));
-  }
-  ~Mapped() {
-    f.cuMemUnmap(address, kBytes);
-    f.cuMemAddressFree(address, kBytes);
-    f.cuMemRelease(handle);
-  }
-};
 
 struct Graph {
   CUgraph graph = nullptr;
@@ -63,6 +71,17 @@ struct Graph {
     CUgraphExec exec = nullptr;
     need(f.cuGraphInstantiateWithFlags(&exec, graph, 0));
     return exec;
+  }
+};
+
+// CUDA_GRAPH_INSTANTIATE_PARAMS: flags, stream, failed node, result.
+struct InstantiateParams {
+  cuuint64_t flags = 0;
+  CUstream stream = nullptr;
+  CUgraphNode culprit = nullptr;
+  int result = 0;
+  CUDA_GRAPH_INSTANTIATE_PARAMS* get() {
+    return reinterpret_cast<CUDA_GRAPH_INSTANTIATE_PARAMS*>(this);
   }
 };
 

@@ -1,9 +1,11 @@
-// Each function of HIP's table, once: devices, blocks, pools.
+// Each function of HIP's table, once: those that CUDA's has, too, are in both_trials.h.
 #include "tests/gpu/hip_trials.h"
+
+#include "tests/gpu/both_trials.h"
 
 namespace oomrec::gpu_trial {
 
-// --- Devices, modules, streams, events
+// --- Devices, streams, events
 
 MAY_BE_REFUSED(hipCtxCreate, hipCtx_t, (&out, 0, kOrdinal), other.hipCtxDestroy(out))
 
@@ -14,17 +16,9 @@ OOMREC_TRIAL(hipDeviceReset) {
   new_block();
   takes({kMain, kBytes, 0, kOther}, [] { return f.hipDeviceReset(); });
   need(other.hipSetDevice(kOrdinal));
-  need(f.hipFree(beside));
+  free_block(beside);
 }
 
-MAY_BE_REFUSED(hipModuleLoad, hipModule_t, (&out, "module"), 0)
-MAY_BE_REFUSED(hipModuleLoadData, hipModule_t, (&out, "image"), 0)
-MAY_BE_REFUSED(hipModuleLoadDataEx, hipModule_t, (&out, "image", 0, nullptr, nullptr), 0)
-MAY_BE_REFUSED(hipModuleLoadFatBinary, hipModule_t, (&out, "image"), 0)
-MAY_BE_REFUSED(hipLibraryLoadData, hipLibrary_t,
-               (&out, "code", nullptr, nullptr, 0, nullptr, nullptr, 0), 0)
-MAY_BE_REFUSED(hipLibraryLoadFromFile, hipLibrary_t,
-               (&out, "path", nullptr, nullptr, 0, nullptr, nullptr, 0), 0)
 MAY_BE_REFUSED(hipStreamCreate, hipStream_t, (&out), other.hipStreamDestroy(out))
 MAY_BE_REFUSED(hipStreamCreateWithFlags, hipStream_t, (&out, 0), other.hipStreamDestroy(out))
 MAY_BE_REFUSED(hipStreamCreateWithPriority, hipStream_t, (&out, 0, 0), other.hipStreamDestroy(out))
@@ -40,23 +34,14 @@ GIVES(hipExtMallocWithFlags, void*, kMain, (&out, kBytes, 0), f.hipFree(out))
 GIVES(hipMallocManaged, void*, kMain, (&out, kBytes, 1), f.hipFree(out))
 TAKES(hipFree, void*, kMain, f.hipMalloc(&out, kBytes), (out))
 
-namespace {
-constexpr std::size_t kWidth = 1000, kRows = 4096;  // the fake's pitch is a multiple of 512
-}
-
 OOMREC_TRIAL(hipMallocPitch) {
-  void* out = nullptr;
-  std::size_t pitch = 0;
-  gives({kMain, kBytes, kWidth * kRows}, out,
-        [&] { return f.hipMallocPitch(&out, &pitch, kWidth, kRows); });
-  need(f.hipFree(out));
+  pitched<void*, std::size_t>(
+      [](auto out, auto pitch) { return f.hipMallocPitch(out, pitch, kWidth, kRows); }, f.hipFree);
 }
 OOMREC_TRIAL(hipMemAllocPitch) {
-  void* out = nullptr;
-  std::size_t pitch = 0;
-  gives({kMain, kBytes, kWidth * kRows}, out,
-        [&] { return f.hipMemAllocPitch(&out, &pitch, kWidth, kRows, 4); });
-  need(f.hipFree(out));
+  pitched<void*, std::size_t>(
+      [](auto out, auto pitch) { return f.hipMemAllocPitch(out, pitch, kWidth, kRows, 4); },
+      f.hipFree);
 }
 OOMREC_TRIAL(hipMalloc3D) {
   hipPitchedPtr out{};
@@ -74,93 +59,72 @@ GIVES(hipExtHostAlloc, void*, kHost, (&out, kBytes, 0), f.hipHostFree(out))
 TAKES(hipFreeHost, void*, kHost, f.hipMallocHost(&out, kBytes), (out))
 TAKES(hipHostFree, void*, kHost, f.hipHostMalloc(&out, kBytes, 0), (out))
 
-namespace {
-alignas(4096) char g_own[kBytes];
-}
-
-OOMREC_TRIAL(hipHostRegister) {
-  gives({kHost, kBytes}, g_own, [] { return f.hipHostRegister(g_own, kBytes, 0); });
-  need(f.hipHostUnregister(g_own));
-}
-OOMREC_TRIAL(hipHostUnregister) {
-  need(f.hipHostRegister(g_own, kBytes, 0));
-  takes({kHost, kBytes}, [] { return f.hipHostUnregister(g_own); });
-}
-
-// --- Stream-ordered memory and pools
+OOMREC_TRIAL(hipHostRegister) { registers(f.hipHostRegister, f.hipHostUnregister); }
+OOMREC_TRIAL(hipHostUnregister) { unregisters(f.hipHostRegister, f.hipHostUnregister); }
 
 GIVES(hipMallocAsync, void*, kMain, (&out, kBytes, nullptr), f.hipFreeAsync(out, nullptr))
 TAKES(hipFreeAsync, void*, kMain, f.hipMallocAsync(&out, kBytes, nullptr), (out, nullptr))
-MAY_BE_REFUSED(hipMemPoolCreate, hipMemPool_t, (&out, &kPoolProps), f.hipMemPoolDestroy(out))
-MAY_BE_REFUSED(hipDeviceGetDefaultMemPool, hipMemPool_t, (&out, kOrdinal), 0)
-MAY_BE_REFUSED(hipDeviceGetMemPool, hipMemPool_t, (&out, kOrdinal), 0)
+OOMREC_TRIAL(hipMallocFromPoolAsync) { from_pool(f.hipMallocFromPoolAsync, f.hipFreeAsync); }
 
-OOMREC_TRIAL(hipMallocFromPoolAsync) {
-  const hipMemPool_t pool = new_pool();
+// --- Arrays
+
+namespace {
+constexpr hipChannelFormatDesc kFloat{32, 0, 0, 0, 2};
+constexpr HIP_ARRAY_DESCRIPTOR kFlat{1024, 1024, 0x20, 1};
+constexpr HIP_ARRAY3D_DESCRIPTOR kCube{256, 256, 16, 0x20, 1, 0};
+HIP_ARRAY3D_DESCRIPTOR g_cube = kCube;
+}  // namespace
+
+GIVES(hipMallocArray, hipArray_t, kMain, (&out, &kFloat, 1024, 1024, 0), f.hipFreeArray(out))
+GIVES(hipMalloc3DArray, hipArray_t, kMain, (&out, &kFloat, {256, 256, 16}, 0), f.hipFreeArray(out))
+GIVES(hipArrayCreate, hipArray_t, kMain, (&out, &kFlat), f.hipArrayDestroy(out))
+GIVES(hipArray3DCreate, hipArray_t, kMain, (&out, &kCube), f.hipArrayDestroy(out))
+GIVES(hipMallocMipmappedArray, hipMipmappedArray_t, kMain, (&out, &kFloat, {256, 256, 16}, 1, 0),
+      f.hipFreeMipmappedArray(out))
+GIVES(hipMipmappedArrayCreate, hipMipmappedArray_t, kMain, (&out, &g_cube, 1),
+      f.hipMipmappedArrayDestroy(out))
+TAKES(hipFreeArray, hipArray_t, kMain, f.hipArrayCreate(&out, &kFlat), (out))
+TAKES(hipArrayDestroy, hipArray_t, kMain, f.hipArrayCreate(&out, &kFlat), (out))
+TAKES(hipFreeMipmappedArray, hipMipmappedArray_t, kMain,
+      f.hipMipmappedArrayCreate(&out, &g_cube, 1), (out))
+TAKES(hipMipmappedArrayDestroy, hipMipmappedArray_t, kMain,
+      f.hipMipmappedArrayCreate(&out, &g_cube, 1), (out))
+
+OOMREC_TRIAL(hipExternalMemoryGetMappedMipmappedArray) {  // the fake does not have it
+  hipMipmappedArray_t out = nullptr;
+  check_failure({kMain},
+                [&] { return f.hipExternalMemoryGetMappedMipmappedArray(&out, nullptr, nullptr); });
+}
+
+// --- Graphs and lookups
+
+ADDS_A_FREE(hipDrvGraphAddMemFreeNode)
+OOMREC_TRIAL(hipGraphLaunch_spt) { launches(f.hipGraphLaunch_spt); }
+
+namespace {
+
+// The lookup finds the wrapper.
+template <class Resolve>
+void resolves(const Resolve& resolve) {
   void* out = nullptr;
-  gives({kMain, kBytes}, out,
-        [&] { return f.hipMallocFromPoolAsync(&out, kBytes, pool, nullptr); });
-  need(f.hipFreeAsync(out, nullptr));
-  need(f.hipMemPoolDestroy(pool));
+  passes([&] { return resolve(&out); });
+  CHECK(out == reinterpret_cast<void*>(f.hipMalloc));
 }
-OOMREC_TRIAL(hipMemGetDefaultMemPool) {
-  hipMemLocation there = kThere;
-  hipMemPool_t out = nullptr;
-  may_fail({kMain}, [&] { return f.hipMemGetDefaultMemPool(&out, &there, 1); });
+
+}  // namespace
+
+OOMREC_TRIAL(hipGetProcAddress) {
+  resolves([](void** out) { return f.hipGetProcAddress("hipMalloc", out, 60300000, 0, nullptr); });
 }
-OOMREC_TRIAL(hipMemGetMemPool) {
-  hipMemLocation there = kThere;
-  hipMemPool_t out = nullptr;
-  may_fail({kMain}, [&] { return f.hipMemGetMemPool(&out, &there, 1); });
+OOMREC_TRIAL(hipGetProcAddress_spt) {
+  resolves(
+      [](void** out) { return f.hipGetProcAddress_spt("hipMalloc", out, 60300000, 0, nullptr); });
 }
-OOMREC_TRIAL(hipMemSetMemPool) {
-  hipMemLocation there = kThere;
-  hipMemPool_t pool = nullptr;
-  need(f.hipDeviceGetMemPool(&pool, kOrdinal));
-  may_fail({kMain}, [&] { return f.hipMemSetMemPool(&there, 1, pool); });
+OOMREC_TRIAL(hipGetDriverEntryPoint) {
+  resolves([](void** out) { return f.hipGetDriverEntryPoint("hipMalloc", out, 0, nullptr); });
 }
-OOMREC_TRIAL(hipDeviceSetMemPool) {
-  hipMemPool_t pool = nullptr;
-  need(f.hipDeviceGetMemPool(&pool, kOrdinal));
-  may_fail({kMain}, [&] { return f.hipDeviceSetMemPool(kOrdinal, pool); });
-}
-OOMREC_TRIAL(hipMemPoolImportFromShareableHandle) {
-  const hipMemPool_t pool = new_pool();
-  int shared = -1;
-  need(other.hipMemPoolExportToShareableHandle(&shared, pool, 1, 0));
-  hipMemPool_t out = nullptr;
-  may_fail({kMain},
-           [&] { return f.hipMemPoolImportFromShareableHandle(&out, as_pointer(shared), 1, 0); });
-  need(f.hipMemPoolDestroy(out));
-  need(f.hipMemPoolDestroy(pool));
-}
-OOMREC_TRIAL(hipMemPoolImportPointer) {
-  const hipMemPool_t pool = new_pool();
-  int descriptor = -1;
-  need(other.hipMemPoolExportToShareableHandle(&descriptor, pool, 1, 0));
-  hipMemPool_t there = nullptr;
-  need(f.hipMemPoolImportFromShareableHandle(&there, as_pointer(descriptor), 1, 0));
-  void *block = nullptr, *out = nullptr;
-  need(f.hipMallocFromPoolAsync(&block, kBytes, pool, nullptr));
-  alignas(8) char shared[64];
-  need(other.hipMemPoolExportPointer(shared, block));
-  gives({kVa, kBytes, 0}, out, [&] {
-    return f.hipMemPoolImportPointer(&out, there,
-                                     reinterpret_cast<hipMemPoolPtrExportData*>(shared));
-  });
-  need(f.hipFree(out));
-  need(f.hipFree(block));
-  need(f.hipMemPoolDestroy(there));
-  need(f.hipMemPoolDestroy(pool));
-}
-OOMREC_TRIAL(hipMemPoolTrimTo) {
-  const hipMemPool_t pool = new_pool();
-  passes([&] { return f.hipMemPoolTrimTo(pool, 0); });
-  need(f.hipMemPoolDestroy(pool));
-}
-OOMREC_TRIAL(hipMemPoolDestroy) {
-  const hipMemPool_t pool = new_pool();
-  passes([&] { return f.hipMemPoolDestroy(pool); });
+OOMREC_TRIAL(hipGetDriverEntryPoint_spt) {
+  resolves([](void** out) { return f.hipGetDriverEntryPoint_spt("hipMalloc", out, 0, nullptr); });
 }
 
 }  // namespace oomrec::gpu_trial

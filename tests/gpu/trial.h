@@ -201,7 +201,8 @@ void try_all(const Row (&rows)[kRows], std::initializer_list<Space> spaces) {
 
 }  // namespace oomrec::gpu_trial
 
-#define OOMREC_TRIAL(name) extern "C" void trial_##name()
+#define OOMREC_TRIAL(name) OOMREC_TRIAL_OF(name)  // which may itself be a macro's
+#define OOMREC_TRIAL_OF(name) extern "C" void trial_##name()
 
 // Common forms. `arguments` and `after` may use `out`, which the call sets.
 #define GIVES(name, Type, space, arguments, after)                 \
