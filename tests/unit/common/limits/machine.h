@@ -19,7 +19,7 @@ class Machine {
     std::strcpy(system::g_roots.cgroup, (root_ + "/cgroup").c_str());
   }
   ~Machine() { system::g_roots = {}; }
-  void file(const std::string& path, const std::string& text) {
+  void file(const std::string& path, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
     std::ofstream(root_ + path) << text;
   }

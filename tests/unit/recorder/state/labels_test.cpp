@@ -1,4 +1,4 @@
-// Labels on stacks, and notifications of waiters.
+// Labels, groups of threads and watermarks, and notifications of waiters.
 #include "recorder/state/labels.h"
 
 #include <doctest/doctest.h>
@@ -7,20 +7,27 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <set>
 #include <string>
 #include <thread>
 
+#include "common/session/view.h"
 #include "common/system/files.h"
 #include "recorder/limits/thresholds.h"
 #include "recorder/recorder.h"
 #include "recorder/state/counters.h"
 #include "recorder/state/notifications.h"
 #include "recorder/state/thread_state.h"
+#include "recorder/state/watermark.h"
 #include "tests/unit/recorder/running.h"
 
-using namespace oomrec;
 using namespace oomrec::recorder;
+using namespace oomrec::running;
+using namespace oomrec;
 using running::kHook;
+using session::g_session;
+
+// --- Labels on stacks, and notifications of waiters
 
 namespace {
 
@@ -186,4 +193,91 @@ TEST_CASE("in a forked child the first thread has labels, and a waiter sees its 
   waitpid(child, &status, 0);
   CHECK(status == 0);
   pop_context(kHook);
+}
+
+// --- Groups of threads, by their names
+
+namespace {
+
+std::string name_of_group(std::uint32_t node) {
+  return std::string{g_session.view().string(session::argument_of(g_session.node(node).frame))};
+}
+
+}  // namespace
+
+TEST_CASE("when there are too many names, further ones are other threads") {
+  need(Mode::sampled);
+  const std::uint32_t main = recorder::group_node(kHook, "main");
+  std::set<std::uint32_t> groups;
+  for (unsigned i = 0; i < 1000; ++i) {
+    const std::string name = "worker-" + std::to_string(i);
+    const std::uint32_t group = recorder::group_node(kHook, name);
+    const std::string found = name_of_group(group);
+    REQUIRE((found == name || (i > 200 && found == "other threads")));
+    groups.insert(group);
+  }
+  CHECK(groups.size() > 200);
+  CHECK(groups.size() < 256);
+  CHECK(recorder::group_node(kHook, "main") == main);
+  CHECK(name_of_group(recorder::group_node(kHook, "worker-7")) == "worker-7");
+  CHECK(name_of_group(recorder::group_node(kHook, "forgotten stacks")) == "forgotten stacks");
+  CHECK(name_of_group(recorder::group_node(kHook, "late")) == "other threads");
+}
+
+// --- The watermark that a program sets, for the process and for the setting thread
+
+namespace {
+
+constexpr std::uint64_t kAt = 0x1000'0000;
+
+std::uint64_t of_process() { return recorder::watermark(kHook, recorder::WatermarkOf::process); }
+std::uint64_t of_thread() { return recorder::watermark(kHook, recorder::WatermarkOf::thread); }
+
+}  // namespace
+
+TEST_CASE("a watermark that was never set is zero") {
+  need(Mode::exact);
+  allocate(kAt, kMiB);
+  CHECK(of_process() == 0);
+  CHECK(of_thread() == 0);
+  release(kAt, kMiB);
+}
+
+TEST_CASE("the watermark is the maximum growth since it was set") {
+  need(Mode::exact);
+  allocate(kAt, 7 * kMiB);
+  recorder::set_watermark(kHook);
+  CHECK(of_process() == 0);
+  allocate(kAt + 16 * kMiB, 3 * kMiB);
+  allocate(kAt + 32 * kMiB, 2 * kMiB);
+  release(kAt + 16 * kMiB, 3 * kMiB);
+  release(kAt, 7 * kMiB);  // freeing older memory does not lower it
+  CHECK(of_process() == usable(3 * kMiB) + usable(2 * kMiB));
+  CHECK(of_thread() == of_process());
+  recorder::set_watermark(kHook);
+  CHECK(of_process() == 0);
+  release(kAt + 32 * kMiB, 2 * kMiB);
+}
+
+TEST_CASE("small blocks count before their thread has published them") {
+  need(Mode::exact);
+  recorder::set_watermark(kHook);
+  allocate(kAt, 1000);
+  CHECK(of_process() == usable(1000));
+  release(kAt, 1000);
+}
+
+TEST_CASE("another thread's blocks count for the process only") {
+  need(Mode::exact);
+  recorder::set_watermark(kHook);
+  std::uint64_t in_other_thread = 1;
+  std::thread other{[&] {
+    allocate(kAt, 5 * kMiB);
+    in_other_thread = of_thread();
+    release(kAt, 5 * kMiB);
+  }};
+  other.join();
+  CHECK(in_other_thread == 0);  // it did not set the watermark
+  CHECK(of_process() >= usable(5 * kMiB));
+  CHECK(of_thread() < kMiB);
 }

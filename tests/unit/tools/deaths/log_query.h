@@ -6,6 +6,7 @@
 namespace oomrec::tests {
 
 inline constexpr std::uint64_t kSecond = 1'000'000'000;
+// 2026-11-22T01:20:00Z, an hour after the boot.
 inline constexpr std::uint64_t kNow = 1'795'310'400 * kSecond;
 inline constexpr tools::deaths::LogClock kClock{kNow, kNow - 3600 * kSecond};
 

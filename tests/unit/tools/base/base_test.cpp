@@ -1,11 +1,85 @@
-// Sizes, safe and clipped text, suggestions.
-#include "tools/base/text.h"
+// Directories, thresholds, numbers and text.
+#include "tools/base/directory.h"
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "tests/unit/scratch_directory.h"
+#include "tools/base/hysteresis.h"
+#include "tools/base/text.h"
 #include "tools/processes/launch/library.h"
 
 using namespace oomrec::tools;
+using oomrec::tests::ScratchDirectory;
+
+// --- Listing a directory
+
+TEST_CASE("a directory is listed; a missing one and a file have no entries") {
+  const ScratchDirectory directory;
+  const std::filesystem::path path{directory.path()};
+  std::ofstream{path / "file"} << "text";
+  std::ofstream{path / ".hidden"} << "text";
+  std::filesystem::create_directory(path / "folder");
+
+  std::set<std::string> names;
+  for (const std::filesystem::path& entry : entries_of(path)) names.insert(entry.filename());
+  CHECK(names == std::set<std::string>{".hidden", "file", "folder"});
+  CHECK(is_hidden(path / ".hidden"));
+  CHECK_FALSE(is_hidden(path / "file"));
+
+  CHECK(entries_of(path / "nothing").empty());
+  CHECK(entries_of(path / "file").empty());
+}
+
+// --- Figures that hover at a threshold
+
+TEST_CASE("a figure that hovers at its threshold falls once") {
+  Hysteresis<std::string> shortages;
+  const auto falls = [&](const char* key, double ratio) {
+    return shortages.begins(key, ratio < 0.1, ratio >= 0.15);
+  };
+  CHECK(!falls("a", 0.11));
+  CHECK(falls("a", 0.09));
+  CHECK(!falls("a", 0.05));
+  CHECK(!falls("a", 0.14));  // not far enough
+  CHECK(!falls("a", 0.09));
+  CHECK(falls("b", 0.09));  // another figure
+  CHECK(!falls("a", 0.151));
+  CHECK(falls("a", 0.0999));
+  shortages.forget("a");
+  CHECK(falls("a", 0.09));
+}
+
+// --- Numbers in text, and invalid ones
+
+TEST_CASE("parse_number() accepts only a number that is the whole text") {
+  CHECK(parse_number<unsigned>("17") == 17u);
+  CHECK(parse_number<int>("-17") == -17);
+  CHECK(parse_number<std::uint32_t>("d83d", 16) == 0xd83du);
+  CHECK(parse_number<double>("0.25") == 0.25);
+  for (const char* text : {"", " 17", "17 ", "+17", "-17", "17k", "0x11", "4294967296"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_number<std::uint32_t>(text));
+  }
+}
+
+TEST_CASE("take_number() removes only the number at the beginning") {
+  std::string_view text = "4,11295";
+  CHECK(take_number<int>(text) == 4);
+  CHECK(text == ",11295");
+  CHECK_FALSE(take_number<int>(text));
+  CHECK(text == ",11295");
+
+  text = "99999999999";
+  CHECK_FALSE(take_number<std::uint32_t>(text));
+  CHECK(text == "99999999999");
+}
+
+// --- Sizes, safe and clipped text, suggestions
 
 TEST_CASE("a size is printed in the largest unit of which it has at least one") {
   CHECK(size_text(0) == "0 B");

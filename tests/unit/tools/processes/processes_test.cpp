@@ -1,5 +1,5 @@
-// Which of the kernel's kills are of a run's own processes, where its log leaves out their cgroups.
-#include "tools/processes/supervise/unrecorded_kills.h"
+// What a launcher says of a program's end, and options without effect.
+#include "tools/processes/supervise/death_line.h"
 
 #include <doctest/doctest.h>
 #include <stdlib.h>
@@ -7,10 +7,40 @@
 
 #include "common/system/text.h"
 #include "tests/unit/tools/deaths/fake_system.h"
+#include "tools/processes/launch/recorded.h"
+#include "tools/processes/supervise/unrecorded_kills.h"
 
-using namespace oomrec;
 using namespace oomrec::tools;
+using namespace oomrec;
+using oomrec::Options;
 using oomrec::tests::FakeSystem;
+using oomrec::tools::processes::end_of_process;
+using oomrec::tools::processes::options_without_effect;
+
+// --- The line that `oomrec run` prints about a process' end
+
+TEST_CASE("the first clause of the summary, with the pid after the program's name") {
+  CHECK(
+      end_of_process("python3.11 was killed by the kernel: its memory cgroup had reached its limit "
+                     "of 64.0 MiB; it held 62.1 MiB; no refused request is on record",
+                     "python3.11", 4711) ==
+      "python3.11 (pid 4711) was killed by the kernel: its memory cgroup had reached its limit of "
+      "64.0 MiB");
+}
+
+TEST_CASE("a summary that does not begin with the program") {
+  CHECK(end_of_process("the process was killed by SIGKILL; it held 1.0 MiB", "", 7) ==
+        "pid 7: the process was killed by SIGKILL");
+  CHECK(end_of_process("another was killed", "server", 7) == "pid 7: another was killed");
+}
+
+TEST_CASE("control characters of a program's name do not reach the terminal") {
+  const std::string line = end_of_process("a\x1b[2Jb was killed", "a\x1b[2Jb", 7);
+  CHECK(line.find('\x1b') == std::string::npos);
+}
+
+// --- Which of the kernel's kills are of a run's own processes, where its log leaves out their
+// cgroups
 
 namespace {
 
@@ -99,4 +129,44 @@ TEST_CASE("of more kills than its cgroup counted none is claimed") {
   CHECK(run.found().empty());
   run.counted(2);
   CHECK(run.found() == Pids{kStranger, kStranger + 1});
+}
+
+// --- What `oomrec run` says about options that have no effect on a program without the recorder
+
+TEST_CASE("nothing is said about options that `run` itself applies") {
+  Options options;
+  options.limit_as = 1 << 30;
+  options.max_dumps = 3;
+  options.on_oom_exec = "true";
+  options.quiet = true;
+  CHECK(options_without_effect(options).empty());
+}
+
+TEST_CASE("a limit names what bounds such a program") {
+  Options options;
+  options.limit = std::uint64_t{512} << 20;
+  CHECK(options_without_effect(options) ==
+        "--limit has no effect on it; to bound its memory, use --cgroup 512M or --limit-as 512M");
+  options.limit = (std::uint64_t{1} << 30) + 512;
+  CHECK(options_without_effect(options).ends_with("--limit-as 1073742336"));
+  options.limit = std::uint64_t{1536} << 20;
+  CHECK(options_without_effect(options).ends_with("--limit-as 1536M"));
+}
+
+TEST_CASE("each of the others is named") {
+  Options options;
+  options.limit_gpu = "1G";
+  options.fail = "malloc:nth=1";
+  options.dump_at_exit = true;
+  options.on_oom = {oomrec::OnOom::abort, 0};
+  options.set_named(oomrec::OptionId::warn);
+  CHECK(options_without_effect(options) ==
+        "--fail, --limit-gpu, --warn, --dump-at-exit, --on-oom have no effect on it");
+  options.limit_reserve = 0;  // nothing
+  options.set_named(oomrec::OptionId::limit_reserve);
+  options.warn = 0;  // never
+  CHECK(options_without_effect(options).find("--warn") == std::string::npos);
+  CHECK(options_without_effect(options).find("--limit-reserve") == std::string::npos);
+  options.limit_reserve = 1 << 20;
+  CHECK(options_without_effect(options).starts_with("--limit-reserve, --fail, "));
 }

@@ -1,20 +1,28 @@
-// The hash table of live blocks, compared with std::unordered_map, on one and on four threads.
+// The tables of live blocks and of nodes, and bits of objects.
 #include "recorder/live/block_hash.h"
 
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <map>
 #include <random>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "recorder/live/holder_table.h"
+#include "recorder/live/node_map.h"
+#include "recorder/live/object_bits.h"
 #include "recorder/session/writer.h"
+#include "tests/unit/recorder/session/fixtures.h"
 #include "tests/unit/sanitized.h"
 
-using namespace oomrec;
 using namespace oomrec::live;
+using namespace oomrec;
 using session::g_session;
+
+// --- The hash table of live blocks, compared with std::unordered_map, on one and on four threads
 
 namespace {
 
@@ -177,4 +185,120 @@ TEST_CASE("an index that may not grow rejects entries and keeps the old ones") {
   CHECK(taken.size() > 10'000);
   for (const std::uint64_t at : taken) REQUIRE(g_table.remove(kHook, at, block));
   session::g_index_budget_bytes = ~std::uint64_t{0};
+}
+
+// --- The numbers of holders by node, also of those far from their neighbours'
+
+TEST_CASE("a piece of nodes keeps numbers near each other, and says which are elsewhere") {
+  static constinit NodeMap map;
+  const InHook hook = session::kHook;
+  CHECK(map.find(7) == 0);
+  REQUIRE(map.prepare(hook, 7, 1000));
+  REQUIRE(map.insert(7, 1000));
+  REQUIRE(map.prepare(hook, 8, 1000 + 65'533));
+  CHECK(map.insert(8, 1000 + 65'533));
+  CHECK_FALSE(map.insert(9, 1000 + 65'534));
+  CHECK(map.find(9) == 0);
+  map.insert_elsewhere(9);
+  CHECK(map.find(7) == 1000);
+  CHECK(map.find(8) == 1000 + 65'533);
+  CHECK(map.find(9) == NodeMap::kElsewhere);
+  REQUIRE(map.prepare(hook, 4096, 200'000));
+  REQUIRE(map.insert(4096, 200'000));
+  CHECK(map.find(4096) == 200'000);
+  CHECK(map.find(4097) == 0);
+  map.reset(hook);
+  CHECK(map.find(7) == 0);
+}
+
+TEST_CASE("each node has one holder, whenever it got it") {
+  const session::Scratch scratch;
+  session::Settings settings;
+  settings.mode = Mode::exact;
+  settings.session_directory = scratch.path();
+  settings.budget_bytes = std::uint64_t{64} << 20;
+  REQUIRE(g_session.create(session::kHook, settings));
+  static constinit HolderTable holders;
+  const auto holder_of = [](std::uint32_t node) {
+    return holders.find_or_add_brief(session::kHook, node, Space::heap, Api::malloc);
+  };
+  std::map<std::uint32_t, std::uint32_t> numbers;
+  for (std::uint32_t node = 1; node < 150'000; node += node < 1000 ? 10 : 1)
+    numbers[node] = holder_of(node);
+  for (std::uint32_t node = 1; node < 1000; ++node) numbers[node] = holder_of(node);  // far
+  std::uint32_t wrong = 0;
+  for (const auto& [node, number] : numbers)
+    wrong += number == 0 || holder_of(node) != number || g_session.holders.at(number).node != node;
+  CHECK(wrong == 0);
+  CHECK(g_session.holders.size() == numbers.size() + 1);
+}
+
+// --- Which addresses have a recorded object: compared with std::set, and spans that share a place
+
+static constinit ObjectBits g_bits;
+
+TEST_CASE("objects at random addresses agree with a set") {
+  std::set<std::uint64_t> truth;
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 200'000; ++round) {
+    const std::uint64_t address = 0x7fff'0000'0000 + random() % 40'000 * 16 * 61;
+    if (random() % 2 == 0) {
+      REQUIRE(g_bits.add(kHook, address));
+      truth.insert(address);
+    } else {
+      g_bits.remove(kHook, address);
+      truth.erase(address);
+    }
+    const std::uint64_t other = 0x7fff'0000'0000 + random() % 40'000 * 16 * 61;
+    REQUIRE(g_bits.holds(other) == truth.contains(other));
+    REQUIRE((g_bits.may_hold(other) || !truth.contains(other)));
+    REQUIRE(g_bits.count() == truth.size());
+  }
+  CHECK(g_bits.ever() > truth.size());
+  g_bits.start_anew(kHook);
+  CHECK(g_bits.ever() == 0);
+  CHECK(g_bits.count() == truth.size());
+  for (const std::uint64_t address : truth) {
+    REQUIRE(g_bits.holds(address));
+    g_bits.remove(kHook, address);
+  }
+  CHECK(g_bits.count() == 0);
+}
+
+TEST_CASE("cleared, it holds nothing, and takes objects again") {
+  constexpr std::uint64_t kFirst = 0x7abc'0000'0000;
+  for (std::uint64_t at = 0; at < 1000; ++at) REQUIRE(g_bits.add(kHook, kFirst + at * 16 * 4099));
+  g_bits.clear(kHook);
+  CHECK(g_bits.count() == 0);
+  CHECK(g_bits.ever() == 0);
+  for (std::uint64_t at = 0; at < 1000; ++at) REQUIRE_FALSE(g_bits.holds(kFirst + at * 16 * 4099));
+  REQUIRE(g_bits.add(kHook, kFirst));
+  CHECK(g_bits.holds(kFirst));
+  CHECK(g_bits.count() == 1);
+  g_bits.clear(kHook);
+}
+
+TEST_CASE("a null pointer, and an address of a span without objects, have none") {
+  CHECK_FALSE(g_bits.holds(0));
+  CHECK_FALSE(g_bits.may_hold(0));
+  CHECK_FALSE(g_bits.holds(0x1234'5670));
+  g_bits.remove(kHook, 0x1234'5670);
+  CHECK(g_bits.count() == 0);
+}
+
+TEST_CASE("thousands of spans are told apart; when there are too many, objects are refused") {
+  constexpr std::uint64_t kSpan = std::uint64_t{1} << 20, kFirst = 0x1000'0000'0000;
+  std::set<std::uint64_t> added;
+  for (std::uint64_t i = 0; i < 9'000; ++i)
+    if (g_bits.add(kHook, kFirst + i * kSpan)) added.insert(kFirst + i * kSpan);
+  CHECK(added.size() > 4'000);
+  CHECK(added.size() < 8'192);
+  for (std::uint64_t i = 0; i < 9'000; ++i) {
+    const std::uint64_t address = kFirst + i * kSpan;
+    REQUIRE(g_bits.holds(address) == added.contains(address));
+    REQUIRE_FALSE(g_bits.holds(address + 16));
+  }
+  g_bits.remove(kHook, kFirst);
+  CHECK_FALSE(g_bits.holds(kFirst));
+  CHECK(g_bits.count() == added.size() - 1);
 }
