@@ -202,7 +202,7 @@ gpu_clients='numba==0.68.1 cuda-bindings==13.5.0 cuda-core==1.2.2'
 find_tools() {
   meson=meson
   [ ! -x /usr/bin/meson ] || meson=/usr/bin/meson
-  [ ! -x /usr/bin/ninja ] || export NINJA=/usr/bin/ninja
+  [ -n "${NINJA:-}" ] || [ ! -x /usr/bin/ninja ] || export NINJA=/usr/bin/ninja
 }
 find_tools
 

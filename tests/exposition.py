@@ -105,7 +105,7 @@ class MetricsWatch(Watch):
 
     def text(self, headers: dict | None = None) -> str:
         request = urllib.request.Request(self.url, headers=headers or {})
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
             return answer.read().decode("utf-8")
 

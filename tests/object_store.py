@@ -214,7 +214,7 @@ class SeaweedFS:
             ],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
         )
         return int(run.stdout or 0)
 
@@ -238,7 +238,7 @@ class SeaweedFS:
         filer = f"http://127.0.0.1:{self._ports['filer']}"  # asks for no key, and pages less
         words = {"headers": {"Accept": "application/json"}}
         url = f"{filer}{urllib.parse.quote(folder)}?limit=1000000"
-        with urllib.request.urlopen(urllib.request.Request(url, **words), timeout=60) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, **words), timeout=300) as answer:
             entries = json.load(answer)["Entries"] or []
         to.mkdir(parents=True, exist_ok=True)
         for entry in entries:
@@ -247,7 +247,7 @@ class SeaweedFS:
                 self._download(f"{folder}{name}/", to / name)
                 continue
             url = f"{filer}{urllib.parse.quote(folder + name)}"
-            with urllib.request.urlopen(url, timeout=60) as answer:
+            with urllib.request.urlopen(url, timeout=300) as answer:
                 (to / name).write_bytes(answer.read())
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class Account:
             input=input,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             preexec_fn=enter,
         )
 

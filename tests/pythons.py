@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 # Versions whose frames the recorder reads, and those that the package is tested with.
 PYTHON_VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]

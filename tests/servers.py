@@ -65,7 +65,7 @@ class HttpLoad:
             begin = time.monotonic()
             try:
                 connection = connection or http.client.HTTPConnection(
-                    "127.0.0.1", self._port, timeout=30
+                    "127.0.0.1", self._port, timeout=300
                 )
                 connection.request("GET", "/")
                 answer = connection.getresponse()
@@ -171,7 +171,7 @@ class Postgres:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
         )
 
     def bench(self, *words) -> subprocess.Popen:
@@ -208,7 +208,7 @@ class Postgres:
 
 def transactions(run: subprocess.Popen) -> int:
     """How many pgbench has made; none may have failed."""
-    output, problems = run.communicate(timeout=120)
+    output, problems = run.communicate(timeout=300)
     assert run.returncode == 0, problems
     made = int(re.search(r"transactions actually processed: (\d+)", output)[1])
     failed = re.search(r"number of failed transactions: (\d+)", output)

@@ -66,7 +66,7 @@ def printed(command: list, directory: Path) -> list[str]:
         env=environment(directory),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert run.stderr == "", run.stderr
     return run.stdout.splitlines()

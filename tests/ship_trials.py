@@ -109,7 +109,7 @@ class Proxy:
 
     def _serve(self, client: socket.socket) -> None:
         try:
-            server = socket.create_connection(("127.0.0.1", self.port), timeout=30)
+            server = socket.create_connection(("127.0.0.1", self.port), timeout=300)
         except OSError:
             return client.close()
         fault = self.faults.pop(0) if self.faults else None

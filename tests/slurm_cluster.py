@@ -19,7 +19,7 @@ from servers import free_port
 
 EXAMPLES = SOURCE / "docs" / "examples" / "slurm"
 SCRIPTS = {"TaskProlog": "task-prolog", "TaskEpilog": "task-epilog", "Epilog": "epilog"}
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 
 class SlurmCluster:

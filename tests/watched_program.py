@@ -50,4 +50,4 @@ class Program:
 
     def end(self) -> None:
         self.process.stdin.close()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=300)

@@ -16,7 +16,7 @@ CONNECTED = os.geteuid() == 0 and IN_FIRST_PID_NAMESPACE
 SEES_FOREIGN_EXITS = KERNEL >= (6, 15) or CONNECTED
 
 
-def wait_for(found, within_s=30.0):
+def wait_for(found, within_s=120.0):
     """Polls `found` until its result is true, and returns it."""
     until = time.monotonic() + within_s
     while not (result := found()):
@@ -27,7 +27,7 @@ def wait_for(found, within_s=30.0):
 
 def eventually(check):
     """Calls `check` until its assertions hold, as a decorator: what others publish comes a little later."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while True:
         try:
             return check()
@@ -80,4 +80,4 @@ class Watch:
 
     def stop(self):
         self.process.terminate()
-        return self._oomrec.finish(self.process, timeout=10)
+        return self._oomrec.finish(self.process, timeout=300)

@@ -51,7 +51,7 @@ def test_what_is_unmapped_later_is_subtracted(oomrec, had_mappings, mode):
 def test_a_limit_counts_them(oomrec, had_mappings):
     oomrec("attach", "--limit", "285M", had_mappings.pid, exits=0)
     had_mappings("m 0")  # the program ends, as its mapping is refused
-    assert had_mappings.process.wait(timeout=20) != 0
+    assert had_mappings.process.wait(timeout=300) != 0
     newest = oomrec.json("ls", "--all")
     assert newest and "soft_limit" in str(newest)
 

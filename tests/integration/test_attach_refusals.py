@@ -396,7 +396,7 @@ def test_yama(users, running_as, tmp_path, scope):
         f"exec setpriv --reuid {account.uid} --clear-groups {users.command} attach {process.pid}"
     )
     run = subprocess.run(
-        ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=60
+        ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=300
     )
     if "unshare" in run.stderr or "mount:" in run.stderr:
         pytest.skip("no mount namespaces here")

@@ -62,7 +62,7 @@ def test_nothing_can_be_said(oomrec, build_dir, into):
     line = f'exec "{build_dir}/oomrec" run -- python3 -c "$1" {into}'
     process = subprocess.run(
         ["sh", "-c", line, "sh", KILLED], cwd=oomrec.directory, env=oomrec.environment,
-        capture_output=True, timeout=60,
+        capture_output=True, timeout=300,
     )  # fmt: skip
     assert process.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), process
     assert len(list(oomrec.dump_dir.glob("oom_*/manifest.json"))) == 1
@@ -73,7 +73,7 @@ def test_the_reader_of_what_is_said_has_gone(oomrec, build_dir):
     os.close(reading)
     process = subprocess.run(
         [build_dir / "oomrec", "run", "--", "python3", "-c", KILLED],
-        cwd=oomrec.directory, env=oomrec.environment, stderr=writing, timeout=60,
+        cwd=oomrec.directory, env=oomrec.environment, stderr=writing, timeout=300,
     )  # fmt: skip
     os.close(writing)
     assert process.returncode == 128 + signal.SIGKILL
@@ -83,7 +83,7 @@ def test_the_reader_of_what_is_said_has_gone(oomrec, build_dir):
 def test_closed_files_stay_closed_for_the_program(oomrec, build_dir):
     script = "import os, sys; sys.exit(sum(1 << n for n in range(3) if not os.path.exists(f'/proc/self/fd/{n}')))"
     line = f'exec "{build_dir}/oomrec" run -- python3 -c "$1" >&- <&-'
-    process = subprocess.run(["sh", "-c", line, "sh", script], env=oomrec.environment, timeout=60)
+    process = subprocess.run(["sh", "-c", line, "sh", script], env=oomrec.environment, timeout=300)
     assert process.returncode == 3
 
 
@@ -104,7 +104,7 @@ def test_a_working_directory_that_is_gone(oomrec, build_dir, tmp_path):
     line = f'rmdir ../gone; exec "{build_dir}/oomrec" run -- python3 -c "$1"'
     process = subprocess.run(
         ["sh", "-c", line, "sh", KILLED], cwd=tmp_path / "gone", capture_output=True, text=True,
-        env={**oomrec.environment, "OOMREC_DUMP_DIR": "oom_dumps"}, timeout=60,
+        env={**oomrec.environment, "OOMREC_DUMP_DIR": "oom_dumps"}, timeout=300,
     )  # fmt: skip
     assert process.returncode == 128 + signal.SIGKILL
     assert "was killed by SIGKILL" in process.stderr and "filesystem error" not in process.stderr

@@ -42,7 +42,7 @@ class Root:
 
     def run(self, *words) -> tuple[int, str]:
         process = self.start(*words)
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=300)
         return process.returncode, stderr
 
 
@@ -81,7 +81,7 @@ def test_a_killed_child_is_proven_by_roots_kernel_log(users, root, cgroup):
     pid = int(process.stdout.readline())
     report_oom_kill(root.log, pid, "python3", memory_cgroup_of(pid))
     os.kill(pid, signal.SIGKILL)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert process.returncode == 3
     assert "was killed by the kernel" in said, said
     assert f"bundle {only_bundle(users)}" in said

@@ -201,7 +201,7 @@ def test_a_parent_that_ends_because_of_it(oomrec, recorded, watches, tmp_path):
 @pytest.mark.parametrize("way", ["run", full("recover")])
 def test_a_worker_of_dask(oomrec, recorded, victim, way):
     script = victim("python/dask_worker_grows.py")
-    run = recorded(way, sys.executable, script, "grows", timeout=120)
+    run = recorded(way, sys.executable, script, "grows")
     assert "exceeded 95% memory budget" in run.stderr, str(run)
     assert "KilledWorker" in run.stderr and run.exit_code == 1
     root = oomrec.json("show")
@@ -218,6 +218,6 @@ def test_a_worker_of_dask(oomrec, recorded, victim, way):
 @pytest.mark.needs_module("distributed")
 def test_a_cluster_of_dask_that_ends_well(oomrec, recorded, victim):
     script = victim("python/dask_worker_grows.py")
-    run = recorded("run", sys.executable, script, "rests", timeout=120)
+    run = recorded("run", sys.executable, script, "rests")
     assert run.exit_code == 0 and "result 64" in run.stdout, str(run)
     assert run.bundles() == [], str(run)

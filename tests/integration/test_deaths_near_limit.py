@@ -51,7 +51,6 @@ def test_a_recording_on_disk_does_not_delay_the_kill(oomrec, victim, cgroup, bui
                 *grow,
                 preexec_fn=cgroup(f"{limit}M").enter,
                 env={"OOMREC_SESSION_DIR": on_disk, "OOMREC_DUMP_DIR": on_disk},
-                timeout=20,
             )
         assert run.exit_code == 128 + 9, f"{limit} MiB: {run}"
 

@@ -50,7 +50,7 @@ class Stripped:
         (self.bundle / "symbols.json").unlink()
 
     def run(self, *command) -> None:
-        subprocess.run(command, cwd=self.folder, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, cwd=self.folder, check=True, capture_output=True, timeout=300)
 
     def move_debug_to(self, directory: Path) -> None:
         place = directory / ".build-id" / self.build_id[:2]
@@ -272,4 +272,4 @@ def test_a_real_server(stripped, tmp_path):
             time.sleep(0.1)
     finally:
         server.send_signal(signal.SIGTERM)
-        server.wait(timeout=30)
+        server.wait(timeout=300)

@@ -166,7 +166,7 @@ def test_ten_kills_leave_kills(oomrec, tmp_path, cgroup, calm_machine):
     """Each is an episode with its warning. Retention keeps the newest kills, and no warning."""
     group = cgroup("150M")
     run = oomrec(
-        "run", "--", sys.executable, script(tmp_path, KILLS), preexec_fn=group.enter, timeout=120
+        "run", "--", sys.executable, script(tmp_path, KILLS), preexec_fn=group.enter, timeout=300
     )
     assert run.exit_code == 0 and group.kills() == 10, str(run)
     verdicts = [

@@ -116,7 +116,7 @@ def test_pytorchs_own_limit(on_gpu, preload):
 @pytest.mark.parametrize("option, counted", [(["--torch-cpu"], 4), full([], 0)], ids=["on", "off"])
 def test_the_profiler_output_is_unchanged(oomrec, victim, option, counted):
     words = ["--max-dumps", "0", "--", sys.executable, victim("python/torch_on_cpu.py")]
-    run = oomrec("run", *option, *words, timeout=300)
+    run = oomrec("run", *option, *words)
     # What PyTorch alone says of these tensors.
     seen = {"without": [], "with": [4_000_000, 4_000_000, -4_000_000, 2800, 1_200_000]}
     assert run.json() == seen

@@ -18,7 +18,7 @@ def read_history(build_dir):
     program = build_dir / "tests" / "unit" / "tools" / "tools_recorded_history"
 
     def read(recording) -> dict:
-        run = subprocess.run([program, recording], capture_output=True, text=True, timeout=60)
+        run = subprocess.run([program, recording], capture_output=True, text=True, timeout=300)
         assert run.returncode == 0, run.stderr
         return json.loads(run.stdout)
 

@@ -78,7 +78,7 @@ def lines(oomrec, bundle):
 
 def printed(oomrec, *words) -> bytes:
     run = oomrec.start(*words)
-    stdout, stderr = run.communicate(timeout=60)
+    stdout, stderr = run.communicate(timeout=300)
     assert run.returncode == 0 and stdout, (words, stderr[-1000:])
     assert_harmless(stderr, "\n")
     return stdout

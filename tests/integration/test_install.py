@@ -17,7 +17,7 @@ def installed(build_dir, tmp_path_factory):
     root = tmp_path_factory.mktemp("installed")
     meson = "/usr/bin/meson" if Path("/usr/bin/meson").exists() else "meson"
     command = [meson, "install", "-C", build_dir, "--no-rebuild", "--quiet", "--destdir", root]
-    subprocess.run(command, check=True, timeout=60, capture_output=True)
+    subprocess.run(command, check=True, timeout=300, capture_output=True)
     return root / "usr" / "local"
 
 
@@ -65,7 +65,7 @@ def test_the_header_works_in_c_without_linking_the_library(installed, plain, tmp
     program = tmp_path / "user"
     include = f"-I{installed / 'include'}"
     subprocess.run(
-        ["cc", "-Wall", "-Werror", include, "-o", program, source], check=True, timeout=60
+        ["cc", "-Wall", "-Werror", include, "-o", program, source], check=True, timeout=300
     )
 
     assert plain(program).stdout == "alone\n"
@@ -81,7 +81,7 @@ def man_page(installed) -> str:
         env={**os.environ, "MANWIDTH": "2000", "LC_ALL": "C.UTF-8", "MAN_KEEP_FORMATTING": ""},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     assert shown.stderr == ""

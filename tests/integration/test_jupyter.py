@@ -18,7 +18,7 @@ jupyter_client = pytest.importorskip("jupyter_client")
 
 PACKAGE = SOURCE / "tools" / "python"
 BUILD = Path(os.environ.get("OOMREC_TEST_BUILD", SOURCE / "build")).resolve()
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 
 def environment(directory: Path) -> dict[str, str]:

@@ -299,7 +299,7 @@ def served(webhook, tmp_path, monkeypatch):
     def connect():
         context = ssl.create_default_context(cafile=str(tmp_path / "tls.crt"))
         return http.client.HTTPSConnection(
-            "localhost", server.server_port, timeout=30, context=context
+            "localhost", server.server_port, timeout=300, context=context
         )
 
     connect.port, connect.renew = server.server_port, certificate

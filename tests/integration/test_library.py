@@ -26,7 +26,7 @@ MUSL_LOADER = "/lib/ld-musl-x86_64.so.1"
 
 
 def output(*command):
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
 
 
 def names(nm_output):

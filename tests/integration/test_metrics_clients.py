@@ -20,7 +20,7 @@ def metrics(oomrec):
 
 def connect(watching) -> socket.socket:
     host, port = watching.address
-    return socket.create_connection((host, int(port)), timeout=10)
+    return socket.create_connection((host, int(port)), timeout=300)
 
 
 def read_all(client) -> bytes:
@@ -163,7 +163,7 @@ def test_ipv6(metrics, at):
     except OSError as error:
         pytest.skip(f"no IPv6 here: {error}")
     watching = metrics(at=at)
-    with socket.create_connection(("::1", int(watching.address[1])), timeout=10) as client:
+    with socket.create_connection(("::1", int(watching.address[1])), timeout=300) as client:
         client.sendall(GET)
         assert b"oomrec_build_info" in read_all(client)
 
@@ -180,6 +180,6 @@ def test_both_loopback_families_listen(metrics):
 
 
 def is_served_at(host: str, port: int) -> bool:
-    with socket.create_connection((host, port), timeout=10) as client:
+    with socket.create_connection((host, port), timeout=300) as client:
         client.sendall(GET)
         return b"oomrec_build_info" in read_all(client)

@@ -55,7 +55,7 @@ def test_a_program_runs_unchanged(plain, preload, tmp_path, program):
     for run, mode in ((plain, "none"), (preload, "sampled"), (preload, "exact")):
         directory.mkdir()
         env = {"OOMREC_MODE": mode}
-        ended = run("bash", "-c", SCRIPTS[program], cwd=directory, env=env, timeout=120)
+        ended = run("bash", "-c", SCRIPTS[program], cwd=directory, env=env, timeout=300)
         files = sorted(str(path) for path in directory.rglob("*") if ".git" not in path.parts)
         runs.append((ended.exit_code, ended.stdout, ended.stderr, files))
         shutil.rmtree(directory)

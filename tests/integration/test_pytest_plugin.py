@@ -12,7 +12,7 @@ import pytest
 from conftest import SOURCE, full, written
 
 BUILD = Path(os.environ.get("OOMREC_TEST_BUILD", SOURCE / "build")).resolve()
-TIMEOUT_S = 120
+TIMEOUT_S = 600
 
 
 class Project:

@@ -200,9 +200,9 @@ def test_the_interpreters_own_tests_pass(preload, plain, interpreter, environmen
     if found.returncode != 0:
         pytest.skip("it is installed without its tests")
     words = [interpreter, "-m", "unittest", "-q", f"test.{module}"]
-    alone = plain(*words, env=environment, timeout=300)
+    alone = plain(*words, env=environment)
     for mode in ("sampled", "exact"):
-        run = preload(*words, env={**environment, "OOMREC_MODE": mode}, timeout=300)
+        run = preload(*words, env={**environment, "OOMREC_MODE": mode})
         assert run.exit_code == alone.exit_code, str(run)
 
 

@@ -18,7 +18,7 @@ rank = next(int(os.environ[name]) for name in ("RANK", "OMPI_COMM_WORLD_RANK", "
             if name in os.environ)
 held = [bytearray(b"x") * (1 << 20) for _ in range(24)]
 open(f"ready{rank}", "w").close()
-until = time.monotonic() + 30
+until = time.monotonic() + 120
 while len([name for name in os.listdir() if name.startswith("ready")]) < RANKS:
     assert time.monotonic() < until
     time.sleep(0.01)
@@ -26,7 +26,7 @@ if rank == RANKS - 2:
     def grow():
         return bytearray(1 << 40)
     grow()
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -66,7 +66,9 @@ def assert_one_ran_out(
 
 @pytest.mark.needs_module("torch")
 def test_torchrun_ends_the_others_when_one_rank_runs_out(oomrec, tmp_path):
-    """A real job with gloo on CPUs, under a limit that only rank 1 reaches."""
+    """A real job with gloo on CPUs, under a limit that only rank 1 reaches.
+
+    It ends at once: a program that lives ten seconds longer has recovered."""
     (tmp_path / "train.py").write_text(
         """\
 import os, time
@@ -79,8 +81,11 @@ dist.all_reduce(torch.ones(1))
 if rank == 1:
     def grow():
         return torch.ones(1 << 30)
-    grow()
-time.sleep(60)
+    try:
+        grow()
+    except RuntimeError:
+        os._exit(1)
+time.sleep(600)
 """
     )
     run = oomrec(
@@ -88,7 +93,6 @@ time.sleep(60)
         *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "3"),
         *("--master-port", str(20000 + os.getpid() % 20000), "train.py"),
         env={"OMP_NUM_THREADS": "1"},
-        timeout=120,
         exits=1,
     )
     rows = assert_one_ran_out(oomrec, run, 3, "soft_limit")

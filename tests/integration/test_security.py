@@ -111,7 +111,7 @@ def root(users, *words, env=None, cwd=None):
         cwd=cwd or users.scratch,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 
@@ -358,7 +358,7 @@ def test_root_reveals_no_names_in_files_of_its_own(users, victim, forged):
     program.chmod(0o700)
     environment = {**users_environment(users.victim), "OOMREC_DUMP_DIR": str(private / "dumps")}
     environment |= {"OOMREC_MODE": "exact"}
-    subprocess.run([program], env=environment, capture_output=True, timeout=60)
+    subprocess.run([program], env=environment, capture_output=True, timeout=300)
     (bundle,) = bundles_in(private / "dumps")
     if forged:
         os.chown(bundle / "recording.oomrec", users.attacker.uid, users.attacker.uid)

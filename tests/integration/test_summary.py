@@ -16,7 +16,7 @@ def summary(tmp_path):
 
     def run(*names: str) -> tuple[int, list[str]]:
         words = [sys.executable, SUMMARY, *(tmp_path / name for name in names)]
-        ended = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        ended = subprocess.run(words, capture_output=True, text=True, timeout=300)
         assert ended.stderr == ""
         return ended.returncode, ended.stdout.splitlines()
 

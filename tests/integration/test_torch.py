@@ -10,7 +10,7 @@ pytestmark = pytest.mark.needs_torch
 
 def test_a_failed_tensor_names_the_line(preload, plain, oomrec, victim):
     path = Path(victim("python/torch_failure.py"))
-    alone, run = plain(sys.executable, path), preload(sys.executable, path, timeout=300)
+    alone, run = plain(sys.executable, path), preload(sys.executable, path)
 
     assert run.exit_code == alone.exit_code == 1
     assert run.stdout == alone.stdout == "trained\n"

@@ -78,7 +78,7 @@ def test_a_pipe_in_place_of_a_debug_file(preload, oomrec, program, place):
     os.mkfifo(directory / "linked.debug")
     process = preload.start(program, stdin=subprocess.PIPE).once("ready")
     run = preload.finish(process, input="\n")
-    oomrec("show", run.only_bundle(), timeout=60, exits=0)
+    oomrec("show", run.only_bundle(), exits=0)
 
 
 def own_mounts() -> bool:

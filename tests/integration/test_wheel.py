@@ -87,7 +87,7 @@ def package_files() -> list[Path]:
 
 
 def output(*command) -> str:
-    return subprocess.check_output([str(word) for word in command], text=True, timeout=60)
+    return subprocess.check_output([str(word) for word in command], text=True, timeout=300)
 
 
 def test_it_has_the_whole_package_and_the_licences(wheel):
@@ -189,7 +189,7 @@ def installed(request, wheel, python, tmp_path):
         [python(request.param), "-m", "venv", "--without-pip", environment],
         [environment / "bin" / "python", "-c", PIP, "install", "-q", "--no-deps", wheel],
     ):
-        done = subprocess.run(command, env=bare, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env=bare, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
     runner = Runner(tmp_path, [], {"PATH": str(environment / "bin")})
     yield runner, environment

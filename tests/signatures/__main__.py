@@ -31,7 +31,7 @@ KEPT = {
     "refactored": "After a refactoring around the path",
     "reentered": "After one that moves the program's start into another function",
 }  # fmt: skip
-TIMEOUT_S = 120
+TIMEOUT_S = 300
 
 
 @dataclass(frozen=True)

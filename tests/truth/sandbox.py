@@ -21,7 +21,7 @@ from truth.case import Case, Scene
 from truth.grade import Grade, answer, grade
 from truth.machine import Machine, Missing, lacks
 
-TIMEOUT_S = 40
+TIMEOUT_S = 300
 WRITES_S = 6  # how long a watcher may take to write what it saw
 
 
