@@ -14,6 +14,8 @@
 
 using namespace oomrec;
 using namespace oomrec::verdict;
+using enum Certainty;
+using enum VerdictCode;
 using session::Crash;
 using session::Failure;
 using session::TableId;
@@ -44,6 +46,16 @@ struct CrashedSession : session::TrainingSession {
   verdict::Verdict verdict(Trigger trigger = Trigger::crash) const {
     return verdict::verdict_of(view(), trigger, refused, {}, "signal 11");
   }
+  std::pair<VerdictCode, Certainty> judged() const {
+    const verdict::Verdict found = verdict();
+    return {found.code, found.certainty};
+  }
+  // With these flags of the link, so many requests after the failure.
+  std::pair<VerdictCode, Certainty> judged(std::uint32_t flags, std::uint64_t served) {
+    link().flags = session::kLinkKnown | flags;
+    link().served_since = served;
+    return judged();
+  }
   std::string summary() const { return verdict().summary; }
   bool has(std::string_view line) const {
     const verdict::Verdict found = verdict();
@@ -69,7 +81,7 @@ void abort_by_itself(CrashedSession& session) {
 TEST_CASE("a null dereference names the failed request and its reason") {
   CrashedSession session;
   const verdict::Verdict verdict = session.verdict();
-  CHECK(verdict.code == VerdictCode::null_dereference);
+  CHECK(verdict.code == null_dereference);
   CHECK(std::string{verdict.summary} ==
         "SIGSEGV at address 0x10, 0.2 ms after malloc refused 412.0 MiB: the program used the NULL "
         "it was given");
@@ -85,153 +97,115 @@ TEST_CASE("a null dereference names the failed request and its reason") {
 }
 
 TEST_CASE("how certain a null dereference is") {
-  CrashedSession session;
-  session.link().flags = session::kLinkKnown;
-  const auto given = [&](std::uint32_t flags, std::uint64_t served, std::uint64_t address) {
-    session.link().flags |= flags;
-    session.link().served_since = served;
-    session.crash().address = address;
+  constexpr std::uint64_t kNear = 0x10, kFar = 1 << 20;
+  const std::string used = "the program used the NULL it was given";
+  const std::string passed_on = "the program passed on the NULL it was given";
+  const std::string probably = "the program probably used the NULL it was given";
+  const std::string perhaps =
+      "the program may have used the NULL it was given; nothing excludes it";
+  const struct {
+    const char* how;
+    std::uint32_t flags;
+    std::uint64_t served, address;
+    Certainty certainty;
+    const std::string& end;
+    std::uint64_t later_s = 0;
+  } rows[] = {
+      {"computed from the result", session::kLinkDerived | session::kLinkChecked, 8, kNear, proven,
+       used},
+      {"computed from what a variable held much later", session::kLinkDerived, 900, kNear, likely,
+       used},
+      {"passed to the function that crashed", session::kLinkArgument, 0, kNear, likely, passed_on},
+      {"an offset into the block there", session::kLinkArgument, 0, kFar, proven, passed_on},
+      {"kept without a check, soon used", session::kLinkUnchecked, 3, kNear, likely, probably},
+      {"kept without a check, used much later", session::kLinkUnchecked | session::kLinkKept, 812,
+       kNear, possible, perhaps, 12},
+      {"an index far into the block, much later", session::kLinkUnchecked | session::kLinkKept, 812,
+       kFar, likely, probably},
+      {"checked, but stored", session::kLinkChecked | session::kLinkKept, 2, kNear, possible,
+       perhaps},
+      {"nothing is known about the code", 0, 2, kNear, possible, perhaps},
+      {"nothing is known about it, nothing happened since", 0, 0, kNear, likely, probably},
+      {"nothing happened for 12 s", 0, 0, kNear, possible, perhaps, 12},
+      {"unchecked, in another thread", session::kLinkUnchecked | session::kLinkOtherThread, 0,
+       kNear, possible, perhaps},
+      {"in the path that deals with the failure", session::kLinkChecked | session::kLinkOnFailure,
+       2, kNear, likely, probably},
   };
-  constexpr std::uint64_t kFar = 1 << 20;
-  Certainty certainty{};
-  std::string end;
-  SUBCASE("computed from the result") {
-    given(session::kLinkDerived | session::kLinkChecked, 8, 0x10);
-    certainty = Certainty::proven;
-    end = "the program used the NULL it was given";
+  for (const auto& row : rows) {
+    CAPTURE(row.how);
+    CrashedSession session;
+    session.crash().address = row.address;
+    session.crash().time_ns += row.later_s * kSecond;
+    CHECK(session.judged(row.flags, row.served) == std::pair{null_dereference, row.certainty});
+    CHECK(session.summary().ends_with(": " + row.end));
+    CHECK(session.has(" other allocations in between"));
+    CHECK(verdict::follows_failure(session.view()));
   }
-  SUBCASE("computed from what a variable held much later") {
-    given(session::kLinkDerived, 900, 0x10);
-    certainty = Certainty::likely;
-    end = "the program used the NULL it was given";
-  }
-  SUBCASE("passed to the function that crashed") {
-    given(session::kLinkArgument, 0, 0x10);
-    certainty = Certainty::likely;
-    end = "the program passed on the NULL it was given";
-  }
-  SUBCASE("an offset into the block in that function") {
-    given(session::kLinkArgument, 0, kFar);
-    certainty = Certainty::proven;
-    end = "the program passed on the NULL it was given";
-  }
-  SUBCASE("kept without a check, and soon used") {
-    given(session::kLinkUnchecked, 3, 0x10);
-    certainty = Certainty::likely;
-    end = "the program probably used the NULL it was given";
-  }
-  SUBCASE("kept without a check, and used much later") {
-    given(session::kLinkUnchecked | session::kLinkKept, 812, 0x10);
-    session.crash().time_ns += 12 * kSecond;
-    certainty = Certainty::possible;
-    end = "the program may have used the NULL it was given; nothing excludes it";
-  }
-  SUBCASE("an index far into the block, much later") {
-    given(session::kLinkUnchecked | session::kLinkKept, 812, kFar);
-    certainty = Certainty::likely;
-    end = "the program probably used the NULL it was given";
-  }
-  SUBCASE("checked, but stored") {
-    given(session::kLinkChecked | session::kLinkKept, 2, 0x10);
-    certainty = Certainty::possible;
-    end = "the program may have used the NULL it was given; nothing excludes it";
-  }
-  SUBCASE("nothing is known about the code") {
-    given(0, 2, 0x10);
-    certainty = Certainty::possible;
-    end = "the program may have used the NULL it was given; nothing excludes it";
-  }
-  SUBCASE("nothing is known about the code, and nothing happened since") {
-    given(0, 0, 0x10);
-    certainty = Certainty::likely;
-    end = "the program probably used the NULL it was given";
-  }
-  SUBCASE("nothing happened for 12 s") {
-    given(0, 0, 0x10);
-    session.crash().time_ns += 12 * kSecond;
-    certainty = Certainty::possible;
-    end = "the program may have used the NULL it was given; nothing excludes it";
-  }
-  SUBCASE("unchecked, in another thread") {
-    given(session::kLinkUnchecked | session::kLinkOtherThread, 0, 0x10);
-    certainty = Certainty::possible;
-    end = "the program may have used the NULL it was given; nothing excludes it";
-  }
-  SUBCASE("in the path that deals with the failure") {
-    given(session::kLinkChecked | session::kLinkOnFailure, 2, 0x10);
-    certainty = Certainty::likely;
-    end = "the program probably used the NULL it was given";
-  }
-  CHECK(session.verdict().code == VerdictCode::null_dereference);
-  CHECK(session.verdict().certainty == certainty);
-  CHECK(session.summary().ends_with(": " + end));
-  CHECK(session.has(" other allocations in between"));
-  CHECK(verdict::follows_failure(session.view()));
 }
 
 TEST_CASE("an address counts as NULL plus an offset within the request") {
-  CrashedSession session;
-  std::uint64_t bytes = 0, address = 0;
-  bool is_null = false;
-  std::uint32_t flags = session::kLinkUnchecked;
-  SUBCASE("its last byte") { bytes = 101, address = 100, is_null = true; }
-  SUBCASE("one byte beyond") { bytes = 101, address = 101; }
-  SUBCASE("a size that overflows") { bytes = ~std::uint64_t{0}, address = 8, is_null = true; }
-  SUBCASE("far inside a large request") {
-    bytes = ~std::uint64_t{0}, address = std::uint64_t{1} << 30;
+  constexpr std::uint64_t kOverflows = ~std::uint64_t{0}, kFarInside = std::uint64_t{1} << 30;
+  const struct {
+    std::uint64_t bytes, address;
+    std::uint32_t flags;
+    VerdictCode code;
+  } rows[] = {
+      {101, 100, session::kLinkUnchecked, null_dereference},  // its last byte
+      {101, 101, session::kLinkUnchecked, crashed},
+      {kOverflows, 8, session::kLinkUnchecked, null_dereference},
+      {kOverflows, kFarInside, session::kLinkUnchecked, crashed},
+      {kOverflows, kFarInside, session::kLinkDerived, null_dereference},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.address);
+    CrashedSession session;
+    session.link().flags = session::kLinkKnown | row.flags;
+    session.crash().failure_bytes = row.bytes;
+    session.crash().address = row.address;
+    CHECK(session.verdict().code == row.code);
   }
-  SUBCASE("far inside, and computed from the result") {
-    bytes = ~std::uint64_t{0}, address = std::uint64_t{1} << 30, is_null = true;
-    flags = session::kLinkDerived;
-  }
-  session.link().flags = session::kLinkKnown | flags;
-  session.crash().failure_bytes = bytes;
-  session.crash().address = address;
-  CHECK(session.verdict().code == (is_null ? VerdictCode::null_dereference : VerdictCode::crashed));
 }
 
 TEST_CASE("what lies before a NULL") {
   CrashedSession session;
   session.crash().address = 0 - std::uint64_t{16};
-  CHECK(session.verdict().code == VerdictCode::null_dereference);
-  CHECK(session.verdict().certainty == Certainty::proven);
+  CHECK(session.judged() == std::pair{null_dereference, proven});
   session.link().flags = session::kLinkKnown | session::kLinkUnchecked;  // not computed from it
-  CHECK(session.verdict().code == VerdictCode::crashed);
+  CHECK(session.verdict().code == crashed);
 }
 
 TEST_CASE("a division by a size that became 0, and an old block that was overrun") {
   CrashedSession session;
   session.link().flags = session::kLinkKnown | session::kLinkChecked | session::kLinkOldBlock;
   session.crash().address = 0x5555'5555'6000;
-  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+  CHECK(session.verdict().code == crash_after_refusal);
   CHECK(session.summary().ends_with("the program went on as if the block had grown"));
   abort_by_itself(session);
   session.crash().signal = SIGFPE;
   session.crash().code = FPE_INTDIV;
   session.link().flags = session::kLinkKnown | session::kLinkRegardless | session::kLinkDerived;
-  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+  CHECK(session.verdict().code == crash_after_refusal);
   CHECK(session.summary().starts_with("SIGFPE, 0.2 ms after"));
   CHECK(session.summary().ends_with("the program divided by a size that had become 0"));
   session.link().flags &= ~session::kLinkDerived;
-  CHECK(session.verdict().code == VerdictCode::crashed);
+  CHECK(session.verdict().code == crashed);
 }
 
 TEST_CASE("a pointer that the failed call has not set") {
   CrashedSession session;
   session.crash().address = std::uint64_t{1} << 45;
-  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
-  CHECK(session.verdict().certainty == Certainty::likely);
+  CHECK(session.judged() == std::pair{crash_after_refusal, likely});
   CHECK(session.summary().ends_with("the program used a pointer that was not set because of that"));
   session.link().served_since = 9;
-  CHECK(session.verdict().certainty == Certainty::possible);
+  CHECK(session.verdict().certainty == possible);
   abort_by_itself(session);
   const std::uint32_t damage = session::kLinkKnown | session::kLinkHeapCorruption;
   session.link().flags = damage | session::kLinkArgument;
   session.link().served_since = 0;
-  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
-  CHECK(session.verdict().certainty == Certainty::likely);
+  CHECK(session.judged() == std::pair{crash_after_refusal, likely});
   session.link().flags = damage;
-  CHECK(session.verdict().code == VerdictCode::crashed);
+  CHECK(session.verdict().code == crashed);
 }
 
 TEST_CASE("many requests prove nothing while the failed call's caller is still running") {
@@ -239,10 +213,9 @@ TEST_CASE("many requests prove nothing while the failed call's caller is still r
   abort_by_itself(session);
   session.link().served_since = 96'000;
   session.link().failure_frames = session.link().common_frames = 5;
-  CHECK(session.verdict().code == VerdictCode::crashed);
-  CHECK(session.verdict().certainty == Certainty::possible);
+  CHECK(session.judged() == std::pair{crashed, possible});
   session.link().common_frames = 4;
-  CHECK(session.verdict().certainty == Certainty::likely);
+  CHECK(session.verdict().certainty == likely);
 }
 
 TEST_CASE("MAP_FAILED counts as an address, too") {
@@ -252,19 +225,18 @@ TEST_CASE("MAP_FAILED counts as an address, too") {
   CHECK(session.summary().ends_with("the program used the MAP_FAILED it was given"));
   session.refusal->api = static_cast<std::uint16_t>(Api::malloc);
   session.link().flags = session::kLinkKnown | session::kLinkUnchecked;
-  CHECK(session.verdict().code == VerdictCode::crashed);
+  CHECK(session.verdict().code == crashed);
 }
 
 TEST_CASE("a compared error says nothing about the block that it left unset") {
   CrashedSession session;
   session.link().flags = session::kLinkKnown | session::kLinkChecked | session::kLinkRegardless;
   session.link().served_since = 0;
-  CHECK(session.verdict().code == VerdictCode::crashed);
+  CHECK(session.verdict().code == crashed);
   session.refusal->api = static_cast<std::uint16_t>(Api::posix_memalign);
-  CHECK(session.verdict().code == VerdictCode::null_dereference);
-  CHECK(session.verdict().certainty == Certainty::possible);
+  CHECK(session.judged() == std::pair{null_dereference, possible});
   session.link().served_since = 1;  // it went on
-  CHECK(session.verdict().code == VerdictCode::crashed);
+  CHECK(session.verdict().code == crashed);
 }
 
 TEST_CASE("without a fault address nothing is compared") {
@@ -272,7 +244,7 @@ TEST_CASE("without a fault address nothing is compared") {
   session.link().flags = session::kLinkKnown | session::kLinkUnchecked;
   session.crash().address = 0;
   session.crash().code = 0x80;  // a wild pointer
-  CHECK(session.verdict().code == VerdictCode::crashed);
+  CHECK(session.verdict().code == crashed);
   CHECK(session.summary().ends_with("its result does not lead to such an address"));
 }
 
@@ -288,68 +260,61 @@ TEST_CASE("an exception that nobody caught: by its type and where it was thrown"
     in_flight("St9bad_alloc");
     session.link().flags |= session::kLinkBadAlloc;
     session.crash().flags |= session::kCrashNew;
-    CHECK(session.verdict().code == VerdictCode::uncaught_bad_alloc);
-    CHECK(session.verdict().certainty == Certainty::proven);
+    CHECK(session.judged() == std::pair{uncaught_bad_alloc, proven});
     CHECK(session.summary().ends_with("nobody caught the std::bad_alloc"));
     session.crash().flags |= session::kCrashOtherThrow;  // another one
-    CHECK(session.verdict().code == VerdictCode::uncaught_bad_alloc);
-    CHECK(session.verdict().certainty == Certainty::likely);
+    CHECK(session.judged() == std::pair{uncaught_bad_alloc, likely});
   }
   SUBCASE("another, thrown while that one was being handled") {
     in_flight("St13runtime_error");
     session.link().flags |= session::kLinkHandling;
-    CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
-    CHECK(session.verdict().certainty == Certainty::likely);
+    CHECK(session.judged() == std::pair{crash_after_refusal, likely});
     CHECK(session.summary().ends_with("another exception was not caught"));
     CHECK(session.has("a std::bad_alloc was being handled"));
   }
   SUBCASE("another, thrown only if the call fails") {
     in_flight("St13runtime_error");
     session.link().flags |= session::kLinkChecked | session::kLinkOnFailure;
-    CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+    CHECK(session.verdict().code == crash_after_refusal);
     CHECK(session.summary().ends_with("another exception was not caught"));
     CHECK(session.has("std::terminate is on the stack"));
   }
   SUBCASE("another, after the std::bad_alloc was caught") {
     in_flight("St11logic_error");
     session.crash().flags |= session::kCrashNew | session::kCrashOtherThrow;
-    CHECK(session.verdict().code == VerdictCode::crashed);
+    CHECK(session.verdict().code == crashed);
     CHECK(session.summary().ends_with("does not explain it: another exception was not caught"));
   }
   SUBCASE("another, whose text says that memory was short") {
     in_flight("St13runtime_error");
     session.link().flags |= session::kLinkChecked | session::kLinkSaysMemory;
     session.link().served_since = 5000;
-    CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
-    CHECK(session.verdict().certainty == Certainty::likely);
+    CHECK(session.judged() == std::pair{crash_after_refusal, likely});
     CHECK(session.summary().ends_with("nobody caught the exception for lack of memory"));
     session.crash().time_ns += 11 * kSecond;
-    CHECK(session.verdict().certainty == Certainty::possible);
+    CHECK(session.verdict().certainty == possible);
   }
   SUBCASE("a class of the program's own, long after the std::bad_alloc was caught") {
     in_flight("11PoolIsEmpty");
     session.link().flags |= session::kLinkThrown | session::kLinkBadAlloc;
-    CHECK(session.verdict().certainty == Certainty::likely);
+    CHECK(session.verdict().certainty == likely);
     session.link().served_since = 500;
-    CHECK(session.verdict().code == VerdictCode::uncaught_bad_alloc);
-    CHECK(session.verdict().certainty == Certainty::possible);
+    CHECK(session.judged() == std::pair{uncaught_bad_alloc, possible});
   }
   SUBCASE("another, after a NULL that was handled") {
     in_flight("St11logic_error");
     session.link().flags |= session::kLinkChecked | session::kLinkRegardless;
-    CHECK(session.verdict().code == VerdictCode::crashed);
+    CHECK(session.verdict().code == crashed);
   }
   SUBCASE("the type is unknown: where it was thrown decides") {
     session.crash().flags |= session::kCrashNew;
-    CHECK(session.verdict().code == VerdictCode::uncaught_bad_alloc);
+    CHECK(session.verdict().code == uncaught_bad_alloc);
     session.crash().flags |= session::kCrashOtherThrow;
-    CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
-    CHECK(session.verdict().certainty == Certainty::possible);
+    CHECK(session.judged() == std::pair{crash_after_refusal, possible});
     session.link().served_since = 100;
-    CHECK(session.verdict().code == VerdictCode::crashed);
-    CHECK(session.verdict().certainty == Certainty::possible);
+    CHECK(session.judged() == std::pair{crashed, possible});
     session.link().served_since = 500;
-    CHECK(session.verdict().certainty == Certainty::likely);
+    CHECK(session.verdict().certainty == likely);
   }
 }
 
@@ -357,60 +322,49 @@ TEST_CASE("an abort is a consequence if only the failure leads to it") {
   CrashedSession session;
   abort_by_itself(session);
   const auto judged = [&](std::uint32_t flags, std::uint64_t served) {
-    session.link().flags = session::kLinkKnown | flags;
-    session.link().served_since = served;
-    const verdict::Verdict verdict = session.verdict();
-    return std::pair{verdict.code, verdict.certainty};
+    return session.judged(flags, served);
   };
-  using enum VerdictCode;
-  CHECK(judged(session::kLinkOnFailure, 40) == std::pair{crash_after_refusal, Certainty::likely});
+  CHECK(judged(session::kLinkOnFailure, 40) == std::pair{crash_after_refusal, likely});
   CHECK(session.summary().ends_with("the program gave up"));
-  CHECK(judged(session::kLinkRegardless, 0) == std::pair{crashed, Certainty::likely});
+  CHECK(judged(session::kLinkRegardless, 0) == std::pair{crashed, likely});
   CHECK(session.summary().ends_with("the program dealt with it and went on"));
-  CHECK(judged(session::kLinkHandling, 0) == std::pair{crash_after_refusal, Certainty::likely});
-  CHECK(judged(0, 8) == std::pair{crash_after_refusal, Certainty::possible});
+  CHECK(judged(session::kLinkHandling, 0) == std::pair{crash_after_refusal, likely});
+  CHECK(judged(0, 8) == std::pair{crash_after_refusal, possible});
   CHECK(session.summary().ends_with("nothing excludes it"));
-  CHECK(judged(0, 9) == std::pair{crashed, Certainty::possible});
-  CHECK(judged(0, 199) == std::pair{crashed, Certainty::possible});
-  CHECK(judged(0, 200) == std::pair{crashed, Certainty::likely});
-  CHECK(judged(session::kLinkHeapCorruption, 0) == std::pair{crashed, Certainty::likely});
+  CHECK(judged(0, 9) == std::pair{crashed, possible});
+  CHECK(judged(0, 199) == std::pair{crashed, possible});
+  CHECK(judged(0, 200) == std::pair{crashed, likely});
+  CHECK(judged(session::kLinkHeapCorruption, 0) == std::pair{crashed, likely});
   CHECK(session.summary().ends_with("the C library found its heap damaged"));
   // The damage may be older than the refusal, but for a block that is freed twice there.
   const std::uint32_t damage = session::kLinkHeapCorruption | session::kLinkOnFailure;
-  CHECK(judged(damage, 0) == std::pair{crash_after_refusal, Certainty::possible});
-  CHECK(judged(damage | session::kLinkDoubleFree, 0) ==
-        std::pair{crash_after_refusal, Certainty::likely});
+  CHECK(judged(damage, 0) == std::pair{crash_after_refusal, possible});
+  CHECK(judged(damage | session::kLinkDoubleFree, 0) == std::pair{crash_after_refusal, likely});
 }
 
 TEST_CASE("a bad_alloc that was caught leaves no result, but maybe a NULL of the program's own") {
   CrashedSession session;
   const auto judged = [&](std::uint32_t flags, std::uint64_t served) {
-    session.link().flags = session::kLinkKnown | session::kLinkThrown | flags;
-    session.link().served_since = served;
-    const verdict::Verdict verdict = session.verdict();
-    return std::pair{verdict.code, verdict.certainty};
+    return session.judged(session::kLinkThrown | flags, served);
   };
-  using enum VerdictCode;
-  CHECK(judged(0, 200) == std::pair{crashed, Certainty::likely});
+  CHECK(judged(0, 200) == std::pair{crashed, likely});
   CHECK(session.summary().ends_with("the program dealt with it and went on"));
-  CHECK(judged(0, 9) == std::pair{crashed, Certainty::possible});
-  CHECK(judged(0, 2) == std::pair{null_dereference, Certainty::possible});  // of its own NULL
+  CHECK(judged(0, 9) == std::pair{crashed, possible});
+  CHECK(judged(0, 2) == std::pair{null_dereference, possible});  // of its own NULL
   abort_by_itself(session);
-  CHECK(judged(0, 2) == std::pair{crash_after_refusal, Certainty::possible});
-  CHECK(judged(0, 9) == std::pair{crashed, Certainty::possible});
-  CHECK(judged(0, 200) == std::pair{crashed, Certainty::likely});
-  CHECK(judged(session::kLinkHandling, 9) == std::pair{crash_after_refusal, Certainty::likely});
+  CHECK(judged(0, 2) == std::pair{crash_after_refusal, possible});
+  CHECK(judged(0, 9) == std::pair{crashed, possible});
+  CHECK(judged(0, 200) == std::pair{crashed, likely});
+  CHECK(judged(session::kLinkHandling, 9) == std::pair{crash_after_refusal, likely});
 }
 
 TEST_CASE("a failure of another thread counts if the one that crashed has none") {
   CrashedSession session;
   session.link().flags = session::kLinkKnown | session::kLinkOtherThread | session::kLinkChecked;
-  CHECK(session.verdict().code == VerdictCode::crashed);
-  CHECK(session.verdict().certainty == Certainty::likely);
+  CHECK(session.judged() == std::pair{crashed, likely});
   CHECK(session.has("before the signal, which came in another thread; all threads made"));
   session.link().flags |= session::kLinkKept;
-  CHECK(session.verdict().code == VerdictCode::null_dereference);
-  CHECK(session.verdict().certainty == Certainty::possible);
+  CHECK(session.judged() == std::pair{null_dereference, possible});
 }
 
 TEST_CASE("a stack overflow is a consequence only where the program deals with the failure") {
@@ -418,11 +372,11 @@ TEST_CASE("a stack overflow is a consequence only where the program deals with t
   session.crash().address = 0x7ffd'6936'dfb0;
   session.crash().flags = session::kCrashGuardPage;
   session.link().flags = session::kLinkKnown | session::kLinkOnFailure;
-  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+  CHECK(session.verdict().code == crash_after_refusal);
   CHECK(session.has("beyond the end of the thread's stack"));
   CHECK(session.summary().ends_with("the program ran out of stack while it dealt with that"));
   session.link().flags = session::kLinkKnown;
-  CHECK(session.verdict().code == VerdictCode::crashed);
+  CHECK(session.verdict().code == crashed);
   CHECK(session.summary().ends_with("the thread's stack overflowed"));
 }
 
@@ -465,14 +419,14 @@ TEST_CASE("a crash that does not follow says why, and denies memory only if that
     crash.failure_time_ns = crash.time_ns + 1;
     why = "; nothing was refused to its thread";
   }
-  CHECK(session.verdict().code == VerdictCode::crashed);
-  CHECK(session.verdict(Trigger::killed).code == VerdictCode::crashed);
+  CHECK(session.verdict().code == crashed);
+  CHECK(session.verdict(Trigger::killed).code == crashed);
   CHECK(session.summary().starts_with("python3.11 was ended by SIGSEGV"));
   CHECK(session.summary().ends_with(why));
   if (crash.failure != 999) {
     CHECK_FALSE(verdict::follows_failure(session.view()));
     // A bundle written for a failed request keeps its verdict.
-    CHECK(session.verdict(Trigger::soft_limit).code == VerdictCode::soft_limit);
+    CHECK(session.verdict(Trigger::soft_limit).code == soft_limit);
   }
 }
 
@@ -481,20 +435,19 @@ TEST_CASE("an older recording has no link: then only time counts, and nothing is
   session.link() = {};
   session.crash().time_ns = session.crash().failure_time_ns + 10 * kSecond;
   CHECK(session.summary().starts_with("SIGSEGV at address 0x10, 10.0 s after"));
-  CHECK(session.verdict().certainty == Certainty::possible);
+  CHECK(session.verdict().certainty == possible);
   session.crash().time_ns += 1;
-  CHECK(session.verdict().code == VerdictCode::crashed);
-  CHECK(session.verdict().certainty == Certainty::possible);
+  CHECK(session.judged() == std::pair{crashed, possible});
 }
 
 TEST_CASE("a crash explains the bundle of its own failure, no other and no requested one") {
   CrashedSession session;
-  CHECK(session.verdict(Trigger::soft_limit).code == VerdictCode::null_dereference);
+  CHECK(session.verdict(Trigger::soft_limit).code == null_dereference);
   CHECK(verdict::verdict_of(session.view(), Trigger::soft_limit, session.failure).code ==
-        VerdictCode::soft_limit);
-  CHECK(session.verdict(Trigger::request).code == VerdictCode::requested);
+        soft_limit);
+  CHECK(session.verdict(Trigger::request).code == requested);
   session.crash().signal = 0;  // the handler did not get this far
-  CHECK(session.verdict(Trigger::soft_limit).code == VerdictCode::soft_limit);
+  CHECK(session.verdict(Trigger::soft_limit).code == soft_limit);
 }
 
 namespace {
