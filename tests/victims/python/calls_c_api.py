@@ -14,85 +14,53 @@ MIB = 1 << 20
 TOO_MUCH = 1 << 46
 
 
+u32, u64, c_text = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p
+
+
+def fields(*rows):
+    """Of (type, names), in order."""
+    return [(name, kind) for kind, names in rows for name in names.split()]
+
+
+def chars(count):
+    return ctypes.c_char * count
+
+
 class Space(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char * 16),
-        ("live", ctypes.c_uint64),
-        ("peak", ctypes.c_uint64),
-        ("allocated", ctypes.c_uint64),
-        ("count", ctypes.c_uint64),
-    ]
+    _fields_ = fields((chars(16), "name"), (u64, "live peak allocated count"))
 
 
 class Device(ctypes.Structure):
-    _fields_ = [
-        ("kind", ctypes.c_char * 8),
-        ("ordinal", ctypes.c_int32),
-        ("reserved", ctypes.c_uint32),
-        ("uuid", ctypes.c_char * 48),
-        ("name", ctypes.c_char * 64),
-        ("total", ctypes.c_uint64),
-        ("free", ctypes.c_uint64),
-        ("used", ctypes.c_uint64),
-        ("counted", ctypes.c_uint64),
-        ("limit", ctypes.c_uint64),
-    ]
+    _fields_ = fields(
+        (chars(8), "kind"), (ctypes.c_int32, "ordinal"), (u32, "reserved"),
+        (chars(48), "uuid"), (chars(64), "name"), (u64, "total free used counted limit"),
+    )  # fmt: skip
 
 
 class Usage(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint32),
-        ("space_count", ctypes.c_uint32),
-        ("device_count", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-        ("live", ctypes.c_uint64),
-        ("peak", ctypes.c_uint64),
-        ("rss", ctypes.c_uint64),
-        ("limit", ctypes.c_uint64),
-        ("used_of_limit", ctypes.c_uint64),
-        ("headroom", ctypes.c_uint64),
-        ("limit_kind", ctypes.c_char * 16),
-        ("spaces", Space * 16),
-        ("devices", Device * 16),
-    ]
+    _fields_ = fields(
+        (u32, "size space_count device_count reserved"),
+        (u64, "live peak rss limit used_of_limit headroom"),
+        (chars(16), "limit_kind"), (Space * 16, "spaces"), (Device * 16, "devices"),
+    )  # fmt: skip
 
 
 class Thrown(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint32),
-        ("since", ctypes.c_uint32),
-        ("type", ctypes.c_char_p),
-        ("module", ctypes.c_char_p),
-        ("message", ctypes.c_char_p),
-        ("traceback", ctypes.c_char_p),
-        ("context", ctypes.c_char_p),
-        ("metadata", ctypes.c_char_p),
-        ("objects", ctypes.c_char_p),
-        ("backend", ctypes.c_char_p),
-        ("any_thread", ctypes.c_uint32),
-    ]
+    _fields_ = fields(
+        (u32, "size since"),
+        (c_text, "type module message traceback context metadata objects backend"),
+        (u32, "any_thread"),
+    )
 
 
 class Block(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint32),
-        ("node", ctypes.c_uint32),
-        ("address", ctypes.c_uint64),
-        ("bytes", ctypes.c_uint64),
-        ("birth", ctypes.c_uint64),
-        ("space", ctypes.c_char * 16),
-    ]
+    _fields_ = fields((u32, "size node"), (u64, "address bytes birth"), (chars(16), "space"))
 
 
-library.oomrec_set_limit.argtypes = [ctypes.c_uint64]
-library.oomrec_block_of.argtypes = [ctypes.c_uint64, ctypes.c_void_p]
-library.oomrec_missing.restype = ctypes.c_char_p
-library.oomrec_note_device.argtypes = [
-    ctypes.c_char_p,
-    ctypes.c_int32,
-    ctypes.c_char_p,
-    *[ctypes.c_uint64] * 4,
-]
+library.oomrec_set_limit.argtypes = [u64]
+library.oomrec_block_of.argtypes = [u64, ctypes.c_void_p]
+library.oomrec_missing.restype = c_text
+library.oomrec_note_device.argtypes = [c_text, ctypes.c_int32, c_text, u64, u64, u64, u64]
 
 
 def usage():
