@@ -54,6 +54,22 @@ StoredBundle just_written(StoredBundle bundle) {
   return bundle;
 }
 
+Cause cause_of(Trigger trigger) {
+  Cause cause;
+  cause.trigger = trigger;
+  cause.alive = false;
+  return cause;
+}
+
+// Whether the first bundle of that second is there.
+bool has(const Scratch& scratch, const std::string& second) {
+  return std::filesystem::exists(scratch.dumps / ("oom_cpu_" + second + "_001"));
+}
+
+void make_older(const std::filesystem::path& path, std::chrono::minutes age) {
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - age);
+}
+
 struct Row {
   const char* what;
   std::vector<StoredBundle> bundles;
@@ -148,10 +164,8 @@ TEST_CASE("a directory keeps its newest bundles and foreign entries") {
   Scratch scratch;
   scratch.max_dumps = 2;
   std::filesystem::create_directories(scratch.dumps / "oom_cpu_20200101_000000_001");
-  Cause cause;
-  cause.trigger = Trigger::soft_limit;
+  Cause cause = cause_of(Trigger::soft_limit);
   cause.failure = session.failure;
-  cause.alive = false;
   std::string last;
   for (unsigned i = 0; i < 4; ++i) {
     cause.realtime_ns = (1795256102U + i) * std::uint64_t{1'000'000'000};
@@ -160,8 +174,8 @@ TEST_CASE("a directory keeps its newest bundles and foreign entries") {
   }
   CHECK(last == "oom_cpu_20261121_101505_001");
   CHECK(scratch.entries() == 3);
-  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20200101_000000_001"));
-  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101502_001"));  // its first
+  CHECK(has(scratch, "20200101_000000"));
+  CHECK(has(scratch, "20261121_101502"));  // its first
   CHECK(std::filesystem::exists(scratch.dumps / last));
 }
 
@@ -169,8 +183,7 @@ TEST_CASE("a killed process' bundle outlives requested ones") {
   session::TrainingSession session;
   Scratch scratch;
   scratch.max_dumps = 2;
-  Cause cause;
-  cause.alive = false;
+  Cause cause = cause_of(Trigger::killed);
   for (const Trigger trigger : {Trigger::killed, Trigger::request, Trigger::soft_limit}) {
     cause.trigger = trigger;
     cause.failure = trigger == Trigger::soft_limit ? session.failure : 0;
@@ -178,9 +191,9 @@ TEST_CASE("a killed process' bundle outlives requested ones") {
     cause.realtime_ns = (1795256102U + cause.number) * 1'000'000'000;
     scratch.write(session.view(), cause);
   }
-  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101503_001"));
-  CHECK_FALSE(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101504_001"));
-  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101505_001"));
+  CHECK(has(scratch, "20261121_101503"));
+  CHECK_FALSE(has(scratch, "20261121_101504"));
+  CHECK(has(scratch, "20261121_101505"));
 }
 
 TEST_CASE("a worker killed by its parent is removed before one that the kernel killed") {
@@ -194,9 +207,7 @@ TEST_CASE("a worker killed by its parent is removed before one that the kernel k
   by_kernel.wait_status = 9;
   by_kernel.kernel_line_kind = static_cast<session::u32>(session::KernelLine::cgroup);
   by_parent.wait_status = 15;
-  Cause cause;
-  cause.alive = false;
-  cause.trigger = Trigger::killed;
+  Cause cause = cause_of(Trigger::killed);
   for (const session::EndEvidence* const end : {&kernel_end, &parent_end, &parent_end}) {
     cause.end = end;
     ++cause.number;
@@ -204,16 +215,14 @@ TEST_CASE("a worker killed by its parent is removed before one that the kernel k
     session.header().start_ticks += 1;  // another process
     scratch.write(session.view(), cause);
   }
-  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101503_001"));
-  CHECK_FALSE(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101504_001"));
-  CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101505_001"));
+  CHECK(has(scratch, "20261121_101503"));
+  CHECK_FALSE(has(scratch, "20261121_101504"));
+  CHECK(has(scratch, "20261121_101505"));
 }
 
 TEST_CASE("a name is used once, even after its bundle was removed") {
   session::TrainingSession session;
-  Cause cause;
-  cause.trigger = Trigger::request;
-  cause.alive = false;
+  Cause cause = cause_of(Trigger::request);
   cause.realtime_ns = 1795256102'000'000'000U;
   for (const std::uint64_t max_dumps : {1U, 2U}) {
     Scratch scratch;
@@ -232,9 +241,7 @@ TEST_CASE("a number follows those of other backends and writers in the same seco
   for (const char* name : {"oom_cuda_20261121_101502_007", ".oom_cpu_20261121_101502_008.partial",
                            "oom_cpu_20261121_101503_009", "oom_cpu_20261121_101502_010x"})
     std::filesystem::create_directories(scratch.dumps / name);
-  Cause cause;
-  cause.trigger = Trigger::request;
-  cause.alive = false;
+  Cause cause = cause_of(Trigger::request);
   cause.realtime_ns = 1795256102'000'000'000U;
   CHECK(scratch.write(session.view(), cause).filename() == "oom_cpu_20261121_101502_009");
 }
@@ -248,12 +255,8 @@ TEST_CASE("what dead writers left is removed when it is old") {
     std::filesystem::create_directories(path);
     std::ofstream{path / "events.json"} << "[";
   }
-  std::filesystem::last_write_time(
-      old, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
-  Cause cause;
-  cause.trigger = Trigger::request;
-  cause.alive = false;
-  scratch.write(session.view(), cause);
+  make_older(old, std::chrono::hours(1));
+  scratch.write(session.view(), cause_of(Trigger::request));
   CHECK_FALSE(std::filesystem::exists(old));
   CHECK(std::filesystem::exists(fresh));
 }
@@ -265,14 +268,11 @@ TEST_CASE("what a dead writer left is removed sooner where its writer is known t
   const auto living = scratch.dumps / ".oom_cpu_20200101_000000_002.partial";
   for (const auto& path : {dead, living}) {
     std::filesystem::create_directories(path);
-    std::filesystem::last_write_time(
-        path, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(1));
+    make_older(path, std::chrono::minutes(1));
   }
   const int held = open(living.c_str(), O_RDONLY | O_DIRECTORY);
   REQUIRE(flock(held, LOCK_EX | LOCK_NB) == 0);
-  Cause cause;
-  cause.trigger = Trigger::request;
-  cause.alive = false;
+  Cause cause = cause_of(Trigger::request);
   scratch.write(session.view(), cause);
   CHECK_FALSE(std::filesystem::exists(dead));
   CHECK(std::filesystem::exists(living));

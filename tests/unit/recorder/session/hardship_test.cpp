@@ -22,6 +22,19 @@ using namespace oomrec;
 
 namespace {
 
+// The body returns kPassed, or the number of what it found wrong.
+template <class Body>
+void passes_in_child(const Body& body) {
+  CHECK(status_of_child(body) == kPassed);
+}
+
+template <std::size_t kCount>
+bool install(const sock_filter (&rules)[kCount]) {
+  const sock_fprog program{kCount, const_cast<sock_filter*>(rules)};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
 void set_limit(int resource, u64 bytes) {
   const rlimit limit{bytes, bytes};
   REQUIRE(setrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0);
@@ -30,7 +43,7 @@ void set_limit(int resource, u64 bytes) {
 // Simulates a kernel before Linux 5.14: madvise does not support MADV_POPULATE_WRITE.
 bool disable_populate() {
   constexpr u32 kPopulateWrite = 23;
-  sock_filter rules[] = {
+  const sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
@@ -38,9 +51,7 @@ bool disable_populate() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  const sock_fprog program{std::size(rules), rules};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return install(rules);
 }
 
 }  // namespace
@@ -52,7 +63,7 @@ TEST_CASE("a full disk loses entries but does not kill") {
     MESSAGE("skipped: no right to mount a small tmpfs");
     return;
   }
-  const int status = status_of_child([&] {
+  passes_in_child([&] {
     const auto session = session_in(scratch.path());
     if (std::string_view{session->path()}.find(scratch.path()) != 0) return 1;
     const u64 appended = append_until_full(*session);
@@ -60,7 +71,6 @@ TEST_CASE("a full disk loses entries but does not kill") {
     if (session->view().count(TableId::nodes) != appended + 1) return 3;
     return kPassed;
   });
-  CHECK(status == kPassed);
   SUBCASE("not even the header fits") {
     std::ofstream{scratch.path() + std::string{"/ballast"}} << std::string(1 << 20, 'x');
     const auto session = session_in(scratch.path());
@@ -73,7 +83,7 @@ TEST_CASE("a full disk loses entries but does not kill") {
 
 TEST_CASE("without MADV_POPULATE_WRITE pages are touched by system calls") {
   const Scratch scratch;
-  const int status = status_of_child([&] {
+  passes_in_child([&] {
     if (!disable_populate()) return 1;
     const auto session = session_in(scratch.path());
     if (!session->arena.is_file()) return 2;
@@ -84,7 +94,6 @@ TEST_CASE("without MADV_POPULATE_WRITE pages are touched by system calls") {
     }
     return kPassed;
   });
-  CHECK(status == kPassed);
 }
 
 TEST_CASE("such a kernel's full disk does not kill either") {
@@ -93,20 +102,19 @@ TEST_CASE("such a kernel's full disk does not kill either") {
     MESSAGE("skipped: no right to mount a small tmpfs");
     return;
   }
-  const int status = status_of_child([&] {
+  passes_in_child([&] {
     if (!disable_populate()) return 1;
     const auto session = session_in(scratch.path());
     if (!session->arena.is_file()) return 2;
     const u64 appended = append_until_full(*session);
     return appended > 20'000 && appended < 65'536 ? kPassed : 3;
   });
-  CHECK(status == kPassed);
   umount2(scratch.path(), MNT_DETACH);
 }
 
 TEST_CASE("RLIMIT_FSIZE makes the file shorter, and never SIGXFSZ") {
   const Scratch scratch;
-  const int status = status_of_child([&] {
+  passes_in_child([&] {
     set_limit(RLIMIT_FSIZE, (3 << 20) + 1234);
     const auto session = session_in(scratch.path());
     if (session->arena.file_bytes() != 3 << 20 || !session->arena.is_file()) return 1;
@@ -114,12 +122,11 @@ TEST_CASE("RLIMIT_FSIZE makes the file shorter, and never SIGXFSZ") {
     if (appended < 60'000) return 2;
     return kPassed;
   });
-  CHECK(status == kPassed);
 }
 
 TEST_CASE("without a file the session is private memory") {
   const Scratch scratch;
-  const int status = status_of_child([&] {
+  passes_in_child([&] {
     set_limit(RLIMIT_FSIZE, 4096);
     Settings settings;
     settings.mode = Mode::exact;
@@ -129,14 +136,13 @@ TEST_CASE("without a file the session is private memory") {
     if (session->view().problem() != Problem::none) return 3;
     return kPassed;
   });
-  CHECK(status == kPassed);
   CHECK(files_in(scratch.own()).empty());
 }
 
 TEST_CASE("exhausted address space loses entries") {
   if (kSanitized) return;  // its own address space exceeds RLIMIT_AS
   const Scratch scratch;
-  const int status = status_of_child([&] {
+  passes_in_child([&] {
     Settings settings;
     settings.mode = Mode::exact;
     const auto session = session_in(scratch.path(), settings);
@@ -149,25 +155,23 @@ TEST_CASE("exhausted address space loses entries") {
     if (none.create(kHook, settings) || none.off_reason()[0] == '\0') return 3;
     return kPassed;
   });
-  CHECK(status == kPassed);
 }
 
 TEST_CASE("a short recording has some address space ahead") {
   if (kSanitized) return;  // its own address space exceeds RLIMIT_AS
   const Scratch scratch;
-  const int status = status_of_child([&] {
+  passes_in_child([&] {
     const auto session = session_in(scratch.path());
     set_limit(RLIMIT_AS, 1 << 20);
     const u64 appended = append_until_full(*session);
     if (appended < 5'000 || appended > 100'000) return 1;
     return session->view().count(TableId::nodes) == appended + 1 ? kPassed : 2;
   });
-  CHECK(status == kPassed);
 }
 
 TEST_CASE("no system call is made in a sandbox") {
   const Scratch scratch;
-  const int status = status_of_child([&] {
+  passes_in_child([&] {
     const auto session = session_in(scratch.path());
     system::g_filters = 1;
     const u64 appended = append_until_full(*session);
@@ -175,12 +179,11 @@ TEST_CASE("no system call is made in a sandbox") {
     if (session->add_string(kHook, "still there") == 0) return 2;
     return kPassed;
   });
-  CHECK(status == kPassed);
 }
 
 TEST_CASE("no descriptor stays open, and 0 to 2 are untouched") {
   const Scratch scratch;
-  const int status = status_of_child([&] {
+  passes_in_child([&] {
     close(0);
     close(1);
     close(2);
@@ -193,7 +196,6 @@ TEST_CASE("no descriptor stays open, and 0 to 2 are untouched") {
     }
     return session->arena.is_file() ? kPassed : 3;
   });
-  CHECK(status == kPassed);
 }
 
 TEST_CASE("a directory of another user, or a link, is not used") {
@@ -251,15 +253,13 @@ namespace {
 
 // Makes the kernel kill this process at its next system call with that number.
 bool die_at(u32 system_call) {
-  sock_filter rules[] = {
+  const sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, system_call, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  const sock_fprog program{std::size(rules), rules};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return install(rules);
 }
 
 }  // namespace
