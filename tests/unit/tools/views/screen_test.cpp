@@ -55,6 +55,19 @@ void type(views::TreeView& view, std::u32string_view text) {
 
 using Texts = std::vector<std::string>;
 
+// From a recording, callers first.
+struct Tree {
+  explicit Tree(const RecordingImage& image) : recording(image.path()) {}
+
+  recording::Recording recording;
+  recording::Locations locations{recording, {}};
+  recording::Stacks stacks{recording, locations};
+  recording::TreeNode root =
+      recording::call_tree(recording::merged(recording.holders(), stacks, recording::At::end),
+                           stacks, locations, {.top_down = true});
+  views::TreeView view{"a tree", root, locations};
+};
+
 }  // namespace
 
 TEST_CASE("text is measured and cut in terminal columns") {
@@ -198,15 +211,8 @@ TEST_CASE("an only child is not indented further") {
   };
   image.holder(image.stack({at("a", 1), at("b", 2), at("c", 3), at("d", 4), at("e", 5)}),
                Space::heap, 3000, 0, 3000);
-  const recording::Recording recording{image.path()};
-  recording::Locations locations{recording, {}};
-  recording::Stacks stacks{recording, locations};
-  recording::TreeBounds bounds;
-  bounds.top_down = true;
-  const recording::TreeNode root =
-      recording::call_tree(recording::merged(recording.holders(), stacks, recording::At::end),
-                           stacks, locations, bounds);
-  views::TreeView view{"a tree", root, locations};
+  Tree tree{image};
+  views::TreeView& view = tree.view;
   view.key(letter(U'*'));
   const views::Picture picture = view.picture({80, 10});
   REQUIRE(has(picture, "/p/deep.py:5 e"));
@@ -227,15 +233,8 @@ TEST_CASE("branches of a tree open, close and can be searched") {
   image.holder(image.stack({main, load, parse}), Space::heap, 3000, 0, 3000);
   image.holder(image.stack({main, load}), Space::heap, 500, 0, 500);
   image.holder(image.stack({main, keep}), Space::heap, 1000, 0, 1000);
-  const recording::Recording recording{image.path()};
-  recording::Locations locations{recording, {}};
-  recording::Stacks stacks{recording, locations};
-  recording::TreeBounds bounds;
-  bounds.top_down = true;
-  const recording::TreeNode root =
-      recording::call_tree(recording::merged(recording.holders(), stacks, recording::At::end),
-                           stacks, locations, bounds);
-  views::TreeView view{"a tree", root, locations};
+  Tree tree{image};
+  views::TreeView& view = tree.view;
   const views::Size size{100, 10};
 
   CHECK(has(view.picture(size), "▸ /home/me/train.py:1 main"));
