@@ -71,7 +71,7 @@ def test_python_cannot_start_a_thread(oomrec, preload, victim, python, tmp_path)
 
 
 def test_a_thread_stack_larger_than_the_address_space(oomrec, preload, victim):
-    verdict, _ = verdict_of(oomrec, preload(victim("thread_failure")))
+    verdict, _ = verdict_of(oomrec, preload(victim("refusals"), "thread"))
     assert verdict["code"] == "thread_creation_failed"
     assert "no address space is that large" in verdict["summary"]
 

@@ -11,17 +11,17 @@ from conftest import built
 TOO_MUCH = 1 << 46
 PAGE = 4096
 
-# victim: api, bytes, space, a function of its stack
+# victim and its words: api, bytes, space, a function of its stack
 FAILURES = {
     "naive_malloc": ("malloc", TOO_MUCH + 101, "heap", "main"),
-    "posix_memalign": ("posix_memalign", TOO_MUCH + 107, "heap", "main"),
-    "aligned_alloc": ("aligned_alloc", TOO_MUCH + 109 * 64, "heap", "main"),
-    "map": ("mmap", 2 * TOO_MUCH + 127, "map", "main"),
-    "remap": ("mremap", TOO_MUCH + 131 * PAGE, "map", "main"),
-    "calloc_overflow": ("calloc", 2**64 - 1, "heap", "main"),
-    "thread_failure": ("pthread_create", 4 * TOO_MUCH, "map", "main"),
+    "refusals posix_memalign": ("posix_memalign", TOO_MUCH + 107, "heap", "main"),
+    "refusals aligned_alloc": ("aligned_alloc", TOO_MUCH + 109 * 64, "heap", "main"),
+    "refusals mmap": ("mmap", 2 * TOO_MUCH + 127, "map", "main"),
+    "refusals mremap": ("mremap", TOO_MUCH + 131 * PAGE, "map", "main"),
+    "refusals calloc": ("calloc", 2**64 - 1, "heap", "main"),
+    "refusals thread": ("pthread_create", 4 * TOO_MUCH, "map", "main"),
     "leak": ("malloc", TOO_MUCH + 137, "heap", "main"),
-    "own_rlimit": ("malloc", (512 << 20) + 139, "heap", "main"),
+    "refusals own_limit": ("malloc", (512 << 20) + 139, "heap", "main"),
     "vfork_exec": ("malloc", TOO_MUCH + 149, "heap", "main"),
     "coroutine": ("malloc", TOO_MUCH + 157, "heap", "fail_in_coroutine"),
 }
@@ -34,20 +34,21 @@ def request_of(oomrec, run) -> dict:
 @pytest.mark.parametrize("name", FAILURES)
 def test_request_is_exact(oomrec, preload, victim, name):
     api, bytes_, space, function = FAILURES[name]
-    request = request_of(oomrec, preload(victim(name)))
+    program, *words = name.split()
+    request = request_of(oomrec, preload(victim(program), *words))
     assert (request["api"], request["size"], request["space"]) == (api, bytes_, space)
     assert request["error"] in ("ENOMEM", "EAGAIN")
     assert function in [frame["function"] for frame in request["stack"]]
 
 
 def test_a_growing_realloc(oomrec, preload, victim):
-    run = preload(victim("realloc_growth"))
+    run = preload(victim("refusals"), "realloc")
     request = request_of(oomrec, run)
     assert request["api"] == "realloc" and f"refused {request['size']}\n" in run.stdout
 
 
 def test_each_of_64_threads_is_counted(oomrec, preload, victim):
-    run = preload(victim("threads_fail"))
+    run = preload(victim("refusals"), "threads")
     request = request_of(oomrec, run)
     assert run.stdout == "64 refused\n"
     assert request["api"] == "malloc" and (request["size"] - TOO_MUCH - 1000) in range(0, 128, 2)
@@ -116,7 +117,7 @@ def test_probes_write_no_bundle(preload, victim):
 
 def test_a_failed_fork_is_a_failure(oomrec, preload, victim, tmp_path):
     tmp_path.chmod(0o777)
-    run = preload(victim("fork_failure"))
+    run = preload(victim("refusals"), "fork")
     if run.exit_code == 77:
         pytest.skip("the limit of tasks could not be set")
     assert "EAGAIN 1" in run.stdout

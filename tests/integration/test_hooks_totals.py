@@ -52,7 +52,7 @@ def test_totals_agree_with_mallinfo2(oomrec, preload, victim, mode):
 
 
 def test_a_realloc_counts_as_one_call(oomrec, preload, victim):
-    run = preload(victim("realloc_growth"), env={"OOMREC_MODE": "exact"})
+    run = preload(victim("refusals"), "realloc", env={"OOMREC_MODE": "exact"})
     reallocs = oomrec.json("stats", run.only_bundle())["apis"]["realloc"]
     asked_for, size = 0, 1 << 20
     for _ in range(reallocs["count"]):
