@@ -102,13 +102,14 @@ def test_a_process_that_waits_for_a_line(oomrec, plain, tmp_path, read):
 
 def test_attach_takes_less_than_a_second(oomrec, running):
     process = running("attached", "read", 2)
-    times = []
-    for _ in range(rounds(2, 10)):
+
+    @eventually  # others may have the processors meanwhile
+    def takes_less():
         begin = time.monotonic()
         assert oomrec("attach", process.pid).exit_code == 0
-        times.append(time.monotonic() - begin)
+        took = time.monotonic() - begin
         assert oomrec("attach", "--detach", process.pid).exit_code == 0
-    assert min(times) < 1
+        assert took < 1
 
 
 @pytest.fixture

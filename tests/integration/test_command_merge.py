@@ -321,7 +321,7 @@ def test_a_mark_aligns_clocks_that_disagree(oomrec, ranks, tmp_path):
     oomrec("merge", "--align", "mark=step 0", *bundles, "-o", tmp_path / "job", exits=0)
     job = oomrec.json("show", tmp_path / "job")["job"]
     assert job["clock"]["aligned_by"] == "mark" and job["clock"]["mark"] == "step 0"
-    assert abs(job["ranks"][0]["start_timestamp"] - job["ranks"][1]["start_timestamp"]) < 5
+    assert abs(job["ranks"][0]["start_timestamp"] - job["ranks"][1]["start_timestamp"]) < 60
     marks = oomrec.json("timeline", tmp_path / "job")["marks"]
     assert len(marks) == 2 and len({mark["timestamp"] for mark in marks}) == 1
     assert "aligned at the mark 'step 0' of each rank" in oomrec("show", tmp_path / "job").stdout
