@@ -28,7 +28,7 @@ const DebugPositions* known_positions(std::uint32_t minor) noexcept;
 
 // Those of a version in no table, if not free-threaded: each part is recognized by sizes and
 // offsets that do not change (an object's header, a frame's first fields) or that the interpreter's
-// types say. False: one is missing. 3.13 and 3.14 agree with the table (offsets_test.cpp).
+// types say. False: one is missing. 3.13 and 3.14 agree with the table (python_test.cpp).
 bool find_positions(const std::byte* debug_offsets, const TypeSizes&, DebugPositions&) noexcept;
 
 }  // namespace oomrec::stack
