@@ -49,11 +49,12 @@ constexpr HeldRule kMoreAtATime = {
 // By its operations, not by its profiler, which records them.
 bool is_made_by_torch(const SubjectFigures& row) {
   const Frames frames = inside(row);
-  constexpr std::size_t kNext = 8;  // to the allocation
+  constexpr std::ptrdiff_t kNext = 8;  // to the allocation
   const auto is_profiler = [](const recording::Location& frame) {
     return frame.function.starts_with("torch::profiler::");
   };
-  if (std::any_of(frames.begin(), frames.begin() + std::min(frames.size(), kNext), is_profiler))
+  if (std::any_of(frames.begin(), frames.begin() + std::min(std::ssize(frames), kNext),
+                  is_profiler))
     return false;
   return std::any_of(frames.begin(), frames.end(), [](const recording::Location& frame) {
     return frame.function.starts_with("torch::autograd::THPVariable_");

@@ -105,9 +105,9 @@ struct Frames {
   }
   // Of the functions next to the allocation: what calls them may be an operation on tensors.
   bool is_made_by(std::string_view beginning) const {
-    constexpr std::size_t kNext = 8;
+    constexpr std::ptrdiff_t kNext = 8;
     return std::any_of(
-        stack.begin(), stack.begin() + std::min(stack.size(), kNext),
+        stack.begin(), stack.begin() + std::min(std::ssize(stack), kNext),
         [&](recording::LocationId id) { return locations[id].function.starts_with(beginning); });
   }
   bool runs_python() const {
