@@ -10,7 +10,8 @@
 namespace oomrec::facts {
 
 // Members of the file that commands read by themselves.
-inline constexpr std::string_view kVariablesKey = "environment", kRollupKey = "smaps_rollup";
+inline constexpr std::string_view kVariablesKey = "environment", kRollupKey = "smaps_rollup",
+                                  kSharedKey = "shared_bytes";
 
 // What derives from these has the members that describe() names.
 struct Process {};
@@ -156,7 +157,7 @@ struct Section<Fact> {
     v.field("path", of.path, "below the root of the hierarchy");
     for (const CgroupFile& file : kCgroupFiles)
       v.field(file.key, of.value(file), "in bytes, `\"unlimited\"`, or `null`: unknown");
-    v.field("shared_bytes", of.shared_bytes(),
+    v.field(kSharedKey, of.shared_bytes(),
             "what of its memory is shared (tmpfs, memfds, System V), by memory.stat");
   }
 };

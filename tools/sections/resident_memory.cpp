@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/facts/account.h"
+#include "common/facts/environment.h"
 #include "common/residency/rows.h"
 #include "tools/base/fact_reader.h"
 #include "tools/base/text.h"
@@ -182,7 +183,8 @@ std::uint64_t unmapped_shared_bytes(const bundles::Source& source) {
       !recording.has_residency())
     return 0;
   const Json environment = read_json(source.bundle, "environment.json");
-  const std::uint64_t shared = number_of(member(environment, "cgroup"), "shared_bytes").value_or(0);
+  const std::uint64_t shared =
+      number_of(member(environment, "cgroup"), facts::kSharedKey).value_or(0);
   const std::uint64_t mapped = bytes_of(recording.residency(), ResidentKind::shared);
   return shared - std::min(shared, mapped);
 }
