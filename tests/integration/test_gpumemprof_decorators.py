@@ -8,6 +8,7 @@ import inspect
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from conftest import SOURCE, written
@@ -67,6 +68,12 @@ async def async_generator(value: int):
     yield got
 
 
+def run(coroutine):
+    """In a thread of its own: in this one the tests of pages keep a loop running (playwright's)."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, coroutine).result()
+
+
 async def items(iterator):
     return [await iterator.asend(None), await iterator.asend("sent")]
 
@@ -76,7 +83,7 @@ def test_a_coroutine_is_measured_to_its_end(of):
     assert inspect.iscoroutinefunction(decorated) and decorated.__name__ == "coroutine"
     made = decorated(1)
     assert of.measured() == []  # it did not run yet
-    assert asyncio.run(made) == 2
+    assert run(made) == 2
     [(name, seconds)] = of.measured()
     assert name == "named" and seconds >= STEP_S
 
@@ -97,12 +104,12 @@ def test_an_async_generator_is_measured_to_its_end(of):
     decorated = of.decorate(async_generator)
     assert inspect.isasyncgenfunction(decorated)
 
-    async def run():
+    async def take():
         steps = decorated(1)
         assert await items(steps) == [1, "sent"] and of.measured() == []
         await steps.aclose()
 
-    asyncio.run(run())
+    run(take())
     assert [name for name, _ in of.measured()] == ["async_generator"]
 
 
@@ -124,7 +131,7 @@ def test_an_exception_passes_through_and_is_measured(of):
     with pytest.raises(KeyError, match="mine"):
         of.decorate(fails)()
     with pytest.raises(KeyError, match="mine"):
-        asyncio.run(of.decorate(fails_later)())
+        run(of.decorate(fails_later)())
     assert [name for name, _ in of.measured()] == ["fails", "fails_later"]
 
 
