@@ -76,8 +76,13 @@ def test_one_snapshot_of_repeated_failures(attached):
 
 def test_a_detached_hook_writes_no_snapshot(attached):
     said, run = attached("off")
-    assert said["calls"] == [["history", "all", 1234]] * 2 + [["history", None, MOST]] * 1
+    assert said["calls"] == [["history", "all", 1234]] * 2 + [["history", None, MOST]] * 2
     assert run.bundles() == [] and "missing" not in said["attachment"]
+
+
+def test_an_attachment_that_the_program_dropped_stays_active(attached):
+    said, run = attached("half off")
+    assert said["calls"][-1] == ["snapshot"] and len(run.bundles()) == 1
 
 
 MOST = (1 << 63) - 1  # sys.maxsize, the default of the stand-in

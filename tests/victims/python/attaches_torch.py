@@ -3,7 +3,8 @@
 `unseen`: no driver that the recorder knows has refused anything. `seen`: this thread was refused
 before (by the host, which stands for a driver), so there is a bundle. `seen late`: and something
 else had been refused three times before that. `twice`: several refusals, as
-of a convolution that tries algorithms; the observer is called each time. `off`: detached before.
+of a convolution that tries algorithms; the observer is called each time. `off`: detached before;
+`half off`: one of two attachments.
 `broken`: torch has no snapshot to give.
 """
 
@@ -93,11 +94,15 @@ def refuse(asked):
 
 
 attachment = oomrec.torch.attach(history=1234)
-oomrec.torch.attach(history=1234)
+again = oomrec.torch.attach(history=1234)
 assert len(observers) == 1, "one observer, however often it is attached"
-if how == "off":
+if how == "half off":
+    del again  # it stays active
+if how in ("off", "half off"):
     attachment.detach()
     oomrec.torch.attach(history=0).detach()
+if how == "off":
+    again.detach()
 if how == "seen late":
     for _ in range(3):
         with contextlib.suppress(MemoryError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import json
 import os
 import pickle
@@ -37,14 +38,15 @@ class Attachment:
         self.observer = False
         self.workers = False
         self.missing = ""
+        self._number = next(_numbers)
 
     def detach(self) -> None:
-        """Drops the history. torch keeps its observer, which then does nothing."""
+        """Drops the history. torch keeps its observer, which does nothing once every attachment is detached."""
         if self.history:
             _quietly(lambda: _torch().cuda.memory._record_memory_history(None))
         self.history = self.observer = self.workers = False
-        _observing.discard(id(self))
-        _labelling.discard(id(self))
+        _observing.discard(self._number)
+        _labelling.discard(self._number)
 
     def __repr__(self) -> str:
         on = [name for name in ("history", "observer", "workers") if getattr(self, name)]
@@ -52,7 +54,9 @@ class Attachment:
         return f"{text}; missing: {self.missing}>" if self.missing else text + ">"
 
 
-# The active attachments, by id(). torch cannot remove an observer, so there is only one, which checks these.
+# The active attachments, by number: one that the program has dropped is active, too. torch cannot remove an
+# observer, so there is only one, which checks these.
+_numbers = itertools.count()
 _observing: set[int] = set()
 _labelling: set[int] = set()
 _is_observer_installed = False
@@ -101,13 +105,13 @@ def attach(history: int = 100_000) -> Attachment:
         if problem:
             missing.append(f"observer: {problem}")
         else:
-            _observing.add(id(attachment))
+            _observing.add(attachment._number)
     problem = _quietly(_label_workers)
     attachment.workers = not problem
     if problem:
         missing.append(f"labels of DataLoader workers: {problem}")
     else:
-        _labelling.add(id(attachment))
+        _labelling.add(attachment._number)
     attachment.missing = "; ".join(missing)
     return attachment
 
