@@ -70,6 +70,12 @@ copy_objects() {
   mkdir "$2"
   (cd "$1" && tar -cf - --exclude=./tests .ninja_log .ninja_deps common precompiled recorder tools subprojects ./*.p) |
     tar -xf - -C "$2"
+  # Joined sources name their build folder, and are made anew where they differ.
+  find "$2" -name '*-unity*.cpp' | while read -r source; do
+    sed "s|^#include<$PWD/$1/|#include<$PWD/$2/|" "$source" > "$source.new"
+    touch -r "$source" "$source.new"
+    mv "$source.new" "$source"
+  done
 }
 
 # option_of DIR OPTION: prints the value of a build folder's option.
