@@ -79,8 +79,8 @@ WrittenBundle write(InHook hook, bundle::Cause& cause, bool reported) noexcept {
 }
 
 OutcomeKind outcome_at_end(int status) noexcept {
-  const bool lived_on =
-      has_lived_on(last_failure().time_ns, g_bundles.rate.ended_ns(), system::monotonic_ns());
+  const std::uint64_t last_ns = last_failure().time_ns;
+  const bool lived_on = last_ns + kRecoveredNs < system::monotonic_ns();
   return status == 0 || lived_on ? OutcomeKind::recovered : OutcomeKind::exited;
 }
 
@@ -156,7 +156,7 @@ bool is_in_last_bundle(const FailedRequest& failed) noexcept {
 }
 
 bool is_stale(const FailedRequest& failed) noexcept {
-  return has_lived_on(0, g_bundles.rate.ended_ns(), failed.time_ns);
+  return g_bundles.rate.ended_ns() + kRecoveredNs < failed.time_ns;
 }
 
 void recover(InHook hook) noexcept {
@@ -179,7 +179,7 @@ bool complete_by_crash(InHook hook, const FailedRequest& failed,
 void resolve_recovered(InHook hook, std::uint64_t now_ns) noexcept {
   if (!g_bundles.open_outcome.load(std::memory_order_relaxed) || !begin_writing(0)) return;
   const bool recovered = g_bundles.recovered.load(std::memory_order_relaxed) ||
-                         has_lived_on(0, g_bundles.rate.ended_ns(), now_ns);
+                         now_ns > g_bundles.rate.ended_ns() + kRecoveredNs;
   if (recovered && helper::complete_last(hook, OutcomeKind::recovered, 0, 0))
     g_bundles.open_outcome.store(false, std::memory_order_relaxed);
   end_writing();

@@ -8,22 +8,13 @@
 // has gone on to hold much more than at any time since. Dealing with a failure takes little memory.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "common/session/layout.h"
 #include "common/system/hook_scope.h"
 #include "recorder/state/failed_request.h"
-#include "recorder/state/state.h"
 
 namespace oomrec::recorder {
-
-// Whether the program has lived for so long that it does not end of the failure. It waited while
-// the bundle was written.
-constexpr bool has_lived_on(std::uint64_t failed_ns, std::uint64_t written_ns,
-                            std::uint64_t now_ns) noexcept {
-  return std::max(failed_ns, written_ns) + kRecoveredNs < now_ns;
-}
 
 // Failures of all threads at the same moment have one cause, whatever their sizes.
 inline constexpr std::uint64_t kSameMomentNs = 1'000'000'000;

@@ -340,17 +340,6 @@ TEST_CASE("the outcome is written into the last bundle once") {
   CHECK(g_bundles.completed == 1);
 }
 
-TEST_CASE("a program has lived on ten seconds after the failure and after its bundle") {
-  constexpr std::uint64_t kFailedNs = 100'000'000'000, kAlmostNs = recorder::kRecoveredNs - 1;
-  CHECK_FALSE(recorder::has_lived_on(kFailedNs, kFailedNs, kFailedNs + kAlmostNs));
-  CHECK(recorder::has_lived_on(kFailedNs, kFailedNs, kFailedNs + recorder::kRecoveredNs + 1));
-  // The bundle took long, on a slow disk.
-  constexpr std::uint64_t kWrittenNs = kFailedNs + recorder::kRecoveredNs;
-  CHECK_FALSE(recorder::has_lived_on(kFailedNs, kWrittenNs, kWrittenNs + kAlmostNs));
-  // Another failure had no bundle.
-  CHECK_FALSE(recorder::has_lived_on(kWrittenNs, kFailedNs, kWrittenNs + kAlmostNs));
-}
-
 TEST_CASE("dump writes on request") {
   Fixture f;
   CHECK(recorder::dump(kHook, "just so").number != 0);
