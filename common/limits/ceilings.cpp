@@ -42,11 +42,8 @@ std::uint64_t rlimit_bytes(int resource) noexcept {
 
 [[gnu::noinline]] std::uint64_t inactive_bytes(const char* directory,
                                                const Controller& controller) noexcept {
-  char path[kCgroupPathBytes];
-  Text name(path);
-  name << directory << "/memory.stat";
   char text[1408];  // total_inactive_file is among the last of v1's 36 lines, near its byte 1,000
-  if (name.truncated() || system::read_file(path, text, sizeof(text)) <= 0) return 0;
+  if (read_cgroup_file(directory, "/memory.stat", text, sizeof(text)) <= 0) return 0;
   return system::number_in(system::field(text, controller.inactive));
 }
 

@@ -42,14 +42,20 @@ bool is_below_root(std::string_view text) noexcept {
 
 }  // namespace
 
-// It has a buffer, so it may not be inlined: a hook uses little stack.
-[[gnu::noinline]] bool read_cgroup_number(const char* directory, const char* file,
-                                          std::uint64_t& value) noexcept {
-  char path[kCgroupPathBytes];
+// Each has a buffer, so none may be inlined into another: a hook uses little stack.
+
+[[gnu::noinline]] long read_cgroup_file(const char* directory, const char* file, char* buffer,
+                                        std::size_t capacity) noexcept {
+  char path[kCgroupPathBytes + 32];
   Text name(path);
   name << directory << file;
+  return name.truncated() ? 0 : system::read_file(path, buffer, capacity);
+}
+
+[[gnu::noinline]] bool read_cgroup_number(const char* directory, const char* file,
+                                          std::uint64_t& value) noexcept {
   char text[64];
-  if (name.truncated() || system::read_file(path, text, sizeof(text)) <= 0) return false;
+  if (read_cgroup_file(directory, file, text, sizeof(text)) <= 0) return false;
   value = text[0] == 'm' ? kUnlimited : system::number_in(text);
   if (value >= kNoLimitOfV1) value = kUnlimited;
   return true;
@@ -63,11 +69,8 @@ std::uint64_t shared_bytes_in(std::string_view memory_stat) noexcept {
 }
 
 [[gnu::noinline]] std::uint64_t read_cgroup_shared_bytes(const char* directory) noexcept {
-  char path[kCgroupPathBytes];
-  Text name(path);
-  name << directory << "/memory.stat";
   char text[1408];
-  const long bytes = name.truncated() ? 0 : system::read_file(path, text, sizeof(text));
+  const long bytes = read_cgroup_file(directory, "/memory.stat", text, sizeof(text));
   return bytes > 0 ? shared_bytes_in({text, static_cast<std::size_t>(bytes)}) : 0;
 }
 

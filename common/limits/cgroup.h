@@ -16,6 +16,11 @@ inline constexpr std::size_t kCgroupPathBytes = 384;
 // v1 expresses "no limit" as the largest multiple of a page: any number from this one on.
 inline constexpr std::uint64_t kNoLimitOfV1 = std::uint64_t{1} << 60;
 
+// Reads the beginning of a file, such as "/memory.stat", of a directory, such as a cgroup's.
+// Returns the bytes read, NUL-terminated, or ≤ 0.
+long read_cgroup_file(const char* directory, const char* file, char* buffer,
+                      std::size_t capacity) noexcept;
+
 // Reads a number from a file of a cgroup: kUnlimited for "max" and for v1's largest. False: no such
 // file.
 bool read_cgroup_number(const char* directory, const char* file, std::uint64_t& value) noexcept;

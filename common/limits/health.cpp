@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "common/limits/cgroup.h"
 #include "common/limits/process_files.h"
 #include "common/machine/page.h"
 #include "common/system/files.h"
@@ -19,8 +20,6 @@ using session::Health;
 using session::kUnlimited;
 using system::Text;
 
-constexpr std::size_t kHealthPathBytes = 416;
-
 void set(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
   word.store(value, std::memory_order_relaxed);
 }
@@ -32,10 +31,8 @@ std::uint64_t get(const std::atomic<std::uint64_t>& word) noexcept {
 
 [[gnu::noinline]] bool read_pressure(const char* directory, const char* file,
                                      Health& health) noexcept {
-  char path[kHealthPathBytes], text[256];
-  Text name(path);
-  name << directory << file;
-  if (name.truncated() || system::read_file(path, text, sizeof(text)) <= 0) return false;
+  char text[256];
+  if (read_cgroup_file(directory, file, text, sizeof(text)) <= 0) return false;
   health.pressure_some.store(hundredths(system::field(text, "some avg10=")),
                              std::memory_order_relaxed);
   health.pressure_full.store(hundredths(system::field(text, "full avg10=")),
@@ -59,7 +56,7 @@ std::uint64_t get(const std::atomic<std::uint64_t>& word) noexcept {
 [[gnu::noinline]] void read_system_kills(Health& health) noexcept {
   constexpr std::string_view kLine = "\noom_kill ";
   constexpr std::size_t kOverlap = 64;
-  char path[kHealthPathBytes], text[1024];
+  char path[kProcessPathBytes], text[1024];
   Text(path) << system::g_roots.proc << "/vmstat";
   const system::File file = system::File::open(path, O_RDONLY);
   for (std::uint64_t offset = 0; file.is_open();) {
@@ -94,7 +91,7 @@ std::uint64_t not_resident(const Health& health) noexcept {
 }  // namespace
 
 [[gnu::noinline]] void read_available_memory(Health& health) noexcept {
-  char path[kHealthPathBytes], text[256];
+  char path[kProcessPathBytes], text[256];
   Text(path) << system::g_roots.proc << "/meminfo";
   if (system::read_file(path, text, sizeof(text)) > 0)
     set(health.available_bytes, system::number_in(system::field(text, "MemAvailable:")) * 1024);

@@ -12,9 +12,7 @@ namespace oomrec::limit {
 namespace {
 
 using session::Stalls;
-using system::Text;
 
-constexpr std::size_t kStallPathBytes = kCgroupPathBytes + 32;
 constexpr std::uint64_t kTickNs = kSecondNs / 100;  // USER_HZ
 
 bool has_fields(std::string_view stat) noexcept { return !system::stat_field(stat, 3).empty(); }
@@ -32,18 +30,16 @@ bool has_fields(std::string_view stat) noexcept { return !system::stat_field(sta
 // Refaults are in the first half of both versions' memory.stat. Kernels before 5.9 have one line
 // for both kinds.
 [[gnu::noinline]] void read_refaults(const char* directory, StallCounters& out) noexcept {
-  char path[kStallPathBytes], text[1408];
-  Text(path) << directory << "/memory.stat";
-  if (system::read_file(path, text, sizeof text) <= 0) return;
+  char text[1408];
+  if (read_cgroup_file(directory, "/memory.stat", text, sizeof text) <= 0) return;
   for (const std::string_view name :
        {"workingset_refault_anon ", "workingset_refault_file ", "workingset_refault "})
     out.cgroup_refaults += system::number_in(system::field(text, name));
 }
 
 [[gnu::noinline]] void read_cgroup_pressure(const char* directory, StallCounters& out) noexcept {
-  char path[kStallPathBytes], text[256];
-  Text(path) << directory << "/memory.pressure";
-  if (system::read_file(path, text, sizeof text) <= 0) return;
+  char text[256];
+  if (read_cgroup_file(directory, "/memory.pressure", text, sizeof text) <= 0) return;
   out.cgroup_some = hundredths(system::field(text, "some avg10="));
   out.cgroup_full = hundredths(system::field(text, "full avg10="));
 }

@@ -13,6 +13,7 @@
 #include "common/system/mapping_lines.h"
 #include "common/system/memory.h"
 #include "common/system/text.h"
+#include "common/system/units.h"
 
 namespace oomrec::residency {
 namespace {
@@ -23,8 +24,6 @@ using session::ResidentKind;
 using session::TableId;
 using session::View;
 using system::kArenaBytes;
-
-constexpr std::uint64_t kKiB = 1024;
 
 system::File open_file(int process, const char* name) noexcept {
   char path[sizeof system::g_roots.proc + 48];

@@ -156,7 +156,7 @@ void add_summary(InHook hook, text::Text& text, const View& view, const bundle::
 }
 
 // Near its cgroup's limit: what that has of shared memory beside what the process maps, which has
-// holders. 0 if nobody has looked at its pages.
+// holders. 0 if its pages were never looked at.
 std::uint64_t unmapped_shared_bytes(const View& view, const bundle::Cause& cause) noexcept {
   const session::Residency* const look = view.residency();
   if (cause.trigger != Trigger::near_limit || look == nullptr) return 0;

@@ -14,7 +14,7 @@
 
 namespace oomrec::recorder {
 
-// Memory falls this far below a percentage before a crossing is told again.
+// Percent by which memory must fall below a percentage before a crossing is reported again.
 inline constexpr unsigned kRearmPercent = 5;
 // Live bytes that are never reached.
 inline constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();

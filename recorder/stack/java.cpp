@@ -308,7 +308,7 @@ struct Lines {
   Line lines[kLines];
   Call calls[kCalls];
 };
-constinit Lines* g_lines = nullptr;  // nullptr: nobody asked for names
+constinit Lines* g_lines = nullptr;  // nullptr: without --jit-names
 
 std::uint64_t hash_of(std::uint64_t a, std::uint64_t b) noexcept {
   return (a ^ std::rotl(b, 32)) * 0x9e37'79b9'7f4a'7c15 >> 20;

@@ -24,11 +24,11 @@ struct JavaCode {
   std::uint64_t blob = 0;         // what the code cache has there
   std::uint64_t frame_bytes = 0;  // with the return address; 0: its frame is not of fixed size
 };
-// `pc`: a return address on the calling thread's stack. Until it has returned, nobody drops its
-// code.
+// `pc`: a return address on the calling thread's stack. HotSpot keeps its code until the method has
+// returned.
 JavaCode java_code_at(InHook, std::uint64_t pc) noexcept;
 
-// The line that the interpreter runs, in `address`. False: unknown, or nobody asked for names.
+// The line that the interpreter runs, in `address`. False: unknown, or without --jit-names.
 bool interpreted_java_line(InHook, std::uint64_t method, std::uint64_t bytecode,
                            std::uint64_t& address) noexcept;
 

@@ -1,13 +1,11 @@
 #include "recorder/state/growth.h"
 
-#include <algorithm>
 #include <atomic>
 #include <utility>
 
 #include "common/limits/health.h"
 #include "common/system/files.h"
 #include "common/system/keep_largest.h"
-#include "common/system/syscalls.h"
 #include "recorder/session/node_states.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"

@@ -19,8 +19,6 @@
 namespace oomrec::tools::findings {
 namespace {
 
-constexpr std::uint64_t kKiB = std::uint64_t{1} << 10;
-
 // Whether the process ended or stands at the limit itself, so that its need is not known.
 bool is_need_unknown(const AdviceFacts& facts) {
   return facts.request_bytes == 0 && facts.limit.limit != 0 &&

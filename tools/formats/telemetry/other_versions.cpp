@@ -17,8 +17,6 @@
 namespace oomrec::tools::formats {
 namespace {
 
-constexpr std::int64_t kNsPerSecond = 1'000'000'000;
-
 using Found = std::optional<Json>;  // nothing: treat the name as missing
 
 [[noreturn]] void reject_name(std::string_view name, std::string_view expected, const Json& value) {
@@ -41,7 +39,7 @@ Json product(std::int64_t a, std::int64_t b) {
 
 // Shifts the decimal digits of a float: multiplying 1.7e9 s by 1e9 would not be exact.
 Json nanoseconds(const Json& value) {
-  if (is_integer(value)) return product(value.get<std::int64_t>(), kNsPerSecond);
+  if (is_integer(value)) return product(value.get<std::int64_t>(), std::int64_t{kSecondNs});
   const auto seconds = value.get<double>();
   std::array<char, 512> buffer;  // enough for any double
   const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), seconds,
