@@ -292,6 +292,7 @@ bool start(const Options& options) noexcept {
   const InHook hook = OutsideHooks::in_hook();
   g_state.options = options;
   g_callbacks = {on_fork_child, begin_session, run_tick, on_published, forget};
+  stack::g_is_block = is_small_block;
   if (options.mode == Mode::off) return false;
   use_clock_of_kernel(hook);
   system::read_roots(environ);

@@ -23,7 +23,8 @@ using StringId = u32;
 //            module 0: the offset is the low 40 bits of an address in no known module
 //   python   32–60 code id · 0–31 byte offset of the instruction in the bytecode
 //   special  56–61 SpecialFrame · 0–31 argument (StringId or 0)
-enum class FrameKind : u8 { native, python, special };
+//   script   32–60 code id · 0–31 line; since version 12
+enum class FrameKind : u8 { native, python, special, script };
 enum class SpecialFrame : u8 {
   none,
   thread_group,  // outermost node of every stack; argument: name of the group (StringId)
@@ -420,13 +421,13 @@ struct Module {
 inline constexpr u32 kModuleChanges = ~u32{0};
 static_assert(sizeof(Module) == 72 && offsetof(Module, version) == 68);
 
-// A Python code object. The tools decode lines from `line_table`, in the format of the
-// interpreter's version (Header::python.version_hex).
+// A Python code object, or a function of a script (Lua's). The tools decode Python's lines from
+// `line_table`, in the format of the interpreter's version (Header::python.version_hex).
 struct Code {
   StringId file;
   StringId name;  // qualified, if the version has that
   u32 first_line;
-  StringId line_table;
+  StringId line_table;  // a script's frames have their line: 0
 };
 static_assert(sizeof(Code) == 16);
 

@@ -330,6 +330,13 @@ constexpr std::uint64_t python_frame(std::uint32_t code,
                                      std::uint32_t instruction_offset) noexcept {
   return (std::uint64_t{1} << 62) | (std::uint64_t{code & 0x1fff'ffff} << 32) | instruction_offset;
 }
+constexpr std::uint64_t script_frame(std::uint32_t code, std::uint32_t line) noexcept {
+  return (std::uint64_t{3} << 62) | (std::uint64_t{code & 0x1fff'ffff} << 32) | line;
+}
+// Whether the frame is of an entry in `codes`.
+constexpr bool has_code(std::uint64_t frame) noexcept {
+  return kind_of(frame) == FrameKind::python || kind_of(frame) == FrameKind::script;
+}
 constexpr std::uint64_t special_frame(SpecialFrame what, std::uint32_t argument) noexcept {
   return (std::uint64_t{2} << 62) | (static_cast<std::uint64_t>(what) << 56) | argument;
 }
@@ -348,6 +355,9 @@ constexpr std::uint32_t code_of(std::uint64_t frame) noexcept {
   return (frame >> 32) & 0x1fff'ffff;
 }
 constexpr std::uint32_t instruction_of(std::uint64_t frame) noexcept {
+  return static_cast<std::uint32_t>(frame);
+}
+constexpr std::uint32_t script_line_of(std::uint64_t frame) noexcept {
   return static_cast<std::uint32_t>(frame);
 }
 constexpr SpecialFrame special_of(std::uint64_t frame) noexcept {

@@ -64,11 +64,11 @@ void write_native(InHook hook, JsonWriter& json, const View& view, std::uint64_t
   json.key("guessed").boolean(session::is_guessed(frame));
 }
 
-void write_python(JsonWriter& json, const View& view, std::uint64_t frame) noexcept {
+void write_code(JsonWriter& json, const View& view, std::uint64_t frame) noexcept {
   Code code{};
   view.read(TableId::codes, session::code_of(frame), code);
-  const std::uint32_t line = line_of(view, code, session::instruction_of(frame));
-  json.key("kind").string("python");
+  const std::uint32_t line = line_of(view, code, frame);
+  json.key("kind").string(session::kind_of(frame) == FrameKind::python ? "python" : "native");
   json.key("function").string_or_null(view.string(code.name));
   json.key("file").string_or_null(view.string(code.file));
   json.key("line");
@@ -80,19 +80,19 @@ void write_python(JsonWriter& json, const View& view, std::uint64_t frame) noexc
 
 void write_frame(InHook hook, JsonWriter& json, const View& view, std::uint64_t frame,
                  ExportedName names) noexcept {
-  const FrameKind kind = session::kind_of(frame);
-  if (kind != FrameKind::native && kind != FrameKind::python) return;
+  if (session::kind_of(frame) == FrameKind::special) return;
   json.begin_object(JsonLayout::one_line);
-  kind == FrameKind::python ? write_python(json, view, frame)
-                            : write_native(hook, json, view, frame, names);
+  session::has_code(frame) ? write_code(json, view, frame)
+                           : write_native(hook, json, view, frame, names);
   json.end_object();
 }
 
 }  // namespace
 
-std::uint32_t line_of(const View& view, const Code& code, std::uint32_t instruction) noexcept {
+std::uint32_t line_of(const View& view, const Code& code, std::uint64_t frame) noexcept {
+  if (session::kind_of(frame) == FrameKind::script) return session::script_line_of(frame);
   return session::python_line(view.header().python.version_hex, code.first_line,
-                              view.string(code.line_table), instruction);
+                              view.string(code.line_table), session::instruction_of(frame));
 }
 
 std::string_view label_of(const View& view, std::uint32_t node) noexcept {

@@ -30,15 +30,14 @@ std::string_view label_of(const session::View&, std::uint32_t node) noexcept;
 // loader, GPU drivers and ourselves.
 bool is_plumbing(std::string_view module_path) noexcept;
 
-// The line of a Python frame; 0: unknown.
-std::uint32_t line_of(const session::View&, const session::Code&,
-                      std::uint32_t instruction) noexcept;
+// The line of a frame that has this code; 0: unknown.
+std::uint32_t line_of(const session::View&, const session::Code&, std::uint64_t frame) noexcept;
 
 // Writes the stack of `node` as an array of FRAME objects, innermost first (docs/json.md).
 void write_stack(InHook, JsonWriter&, const session::View&, std::uint32_t node,
                  ExportedName) noexcept;
 
-// The same for frame words; skips those that are neither native nor Python.
+// The same for frame words; skips special ones.
 void write_frames(InHook, JsonWriter&, const session::View&, std::span<const std::uint64_t> frames,
                   ExportedName) noexcept;
 

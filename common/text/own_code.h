@@ -45,11 +45,15 @@ constexpr bool is_standard_library(std::string_view python_file) noexcept {
                                                 !has("site-packages/") && !has("dist-packages/"));
 }
 
-// The same of a function that was compiled at run time: of JavaScript, of Node.js' own modules; of
-// Java, by the directory of its package, of the class library.
+// The same of a function in another language: of JavaScript, of Node.js' own modules; of Java, by
+// the directory of its package, of the class library; of Lua, where it and LuaRocks have modules.
 constexpr bool is_programs_own_script(std::string_view file) noexcept {
   constexpr std::array<std::string_view, 5> kLibrary = {"node:", "java/", "javax/", "jdk/", "sun/"};
-  return !file.empty() && file.find("node_modules/") == file.npos &&
+  constexpr std::array<std::string_view, 4> kInstalled = {"node_modules/", "lua_modules/",
+                                                          ".luarocks/", "/share/lua"};
+  return !file.empty() &&
+         std::none_of(kInstalled.begin(), kInstalled.end(),
+                      [&](std::string_view part) { return file.find(part) != file.npos; }) &&
          std::none_of(kLibrary.begin(), kLibrary.end(),
                       [&](std::string_view beginning) { return file.starts_with(beginning); });
 }
@@ -68,12 +72,25 @@ constexpr bool is_import_machinery(std::string_view python_file) noexcept {
          python_file.find("/importlib/_bootstrap") != python_file.npos;
 }
 
-// Whether a native module is the Python interpreter's: "libpython3.11.so.1.0", "python3.11", and
-// the standard library's extension modules, "…/lib/python3.11/lib-dynload/_json.….so".
+// Whether it is Lua's interpreter: "lua5.4", "liblua5.4.so.0", "luajit-2.1".
+constexpr bool is_lua(std::string_view module_name) noexcept {
+  for (const std::string_view part : {"lib", "lua", "jit"}) {
+    if (module_name.starts_with(part))
+      module_name.remove_prefix(part.size());
+    else if (part == "lua")
+      return false;
+  }
+  return module_name.empty() ||
+         std::string_view{"-.0123456789"}.find(module_name[0]) != module_name.npos;
+}
+
+// Whether a native module is the interpreter's of Lua, or of Python: "libpython3.11.so.1.0",
+// "python3.11", and the standard library's extension modules,
+// "…/lib/python3.11/lib-dynload/_json.….so".
 constexpr bool is_interpreter(std::string_view module_path) noexcept {
   const std::string_view name = base_name(module_path);
   const auto begins = [&](std::string_view word) { return name.starts_with(word); };
-  if (begins("libpython") || begins("libpypy")) return true;
+  if (begins("libpython") || begins("libpypy") || is_lua(name)) return true;
   if ((begins("python") || begins("pypy")) && !name.ends_with(".so")) return true;
   module_path.remove_suffix(name.size());
   constexpr std::string_view kExtensions = "/lib-dynload/";

@@ -99,12 +99,12 @@ bool name_of_function(InHook hook, std::uint64_t start, std::uint64_t pc, char* 
   return g_names.module.name_at(hook, start, pc, name, capacity);
 }
 
-void add_python(Text& line, const View& view, std::uint64_t frame) noexcept {
+void add_code(Text& line, const View& view, std::uint64_t frame) noexcept {
   session::Code code{};
   view.read(TableId::codes, session::code_of(frame), code);
   const std::string_view file = view.string(code.file), name = view.string(code.name);
   line.add(file.empty() ? "?" : text::base_name(file)).add(':');
-  line.number(text::line_of(view, code, session::instruction_of(frame)));
+  line.number(text::line_of(view, code, frame));
   line.add(' ').add(name.empty() ? "?" : name);
 }
 
@@ -128,6 +128,10 @@ void add_native(InHook hook, Text& line, const View& view, std::uint64_t frame) 
 
 }  // namespace
 
+bool is_small_block(std::uint64_t address, std::uint64_t bytes) noexcept {
+  return small_at(address).bytes >= bytes;
+}
+
 FoundBlock find_block(InHook hook, std::uint64_t address) noexcept {
   if (phase() != Phase::active || address == 0) return {};
   const View view = g_session.view();
@@ -146,13 +150,11 @@ std::size_t stack_text(InHook hook, std::uint32_t node, std::span<char> text) no
   const View view = g_session.view();
   bool fits = true;
   view.walk(node, [&](std::uint64_t frame) noexcept {
-    const session::FrameKind kind = session::kind_of(frame);
-    if (!fits || (kind != session::FrameKind::native && kind != session::FrameKind::python)) return;
+    if (!fits || session::kind_of(frame) == session::FrameKind::special) return;
     char buffer[512];
     Text line{buffer};
     if (!all.view().empty()) line.add('\n');
-    kind == session::FrameKind::python ? add_python(line, view, frame)
-                                       : add_native(hook, line, view, frame);
+    session::has_code(frame) ? add_code(line, view, frame) : add_native(hook, line, view, frame);
     fits = all.view().size() + line.view().size() < text.size();
     if (fits) all.add(line.view());
   });

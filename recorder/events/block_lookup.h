@@ -23,6 +23,9 @@ struct FoundBlock {
 // Nanoseconds for the first; the second scans all live blocks, some nanoseconds each.
 FoundBlock find_block(InHook, std::uint64_t address) noexcept;
 
+// Whether a block of at least so many bytes, recorded exactly, begins there.
+bool is_small_block(std::uint64_t address, std::uint64_t bytes) noexcept;
+
 // Writes the frames of `node` to `text`, a line each, innermost first, as many as fit,
 // NUL-terminated. Returns the bytes written. Each name costs a scan of its module's exported
 // symbols.

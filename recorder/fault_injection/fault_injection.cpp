@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "common/options/fault_rules.h"
-#include "common/session/python_lines.h"
 #include "common/session/view.h"
+#include "common/text/frames.h"
 #include "recorder/session/index.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
@@ -138,7 +138,6 @@ void reset_fault_injection_after_fork() noexcept {
 namespace {
 
 using options::InjectionRule;
-using session::FrameKind;
 using session::TableId;
 
 [[gnu::noinline]] bool is_line(const session::View& view, const InjectionRule& rule,
@@ -148,9 +147,7 @@ using session::TableId;
       !options::is_file(view.string(code.file), rule.file)) {
     return false;
   }
-  return session::python_line(view.header().python.version_hex, code.first_line,
-                              view.string(code.line_table),
-                              session::instruction_of(frame)) == rule.line;
+  return text::line_of(view, code, frame) == rule.line;
 }
 
 // The module is on this thread's stack, so its memory can be read.
@@ -176,12 +173,13 @@ using session::TableId;
 [[gnu::noinline]] bool is_site_on_stack(InHook hook, const InjectionRule& rule,
                                         std::uint32_t node) noexcept {
   const session::View view = session::g_session.view();
-  const FrameKind kind = rule.line != 0 ? FrameKind::python : FrameKind::native;
   bool found = false;
   view.walk(node, [&](std::uint64_t frame) {
-    if (found || session::kind_of(frame) != kind) return;
-    found = kind == FrameKind::python ? is_line(view, rule, frame)
-                                      : is_function(hook, view, rule, frame);
+    if (found) return;
+    if (rule.line != 0)
+      found = session::has_code(frame) && is_line(view, rule, frame);
+    else if (session::kind_of(frame) == session::FrameKind::native)
+      found = is_function(hook, view, rule, frame);
   });
   return found;
 }

@@ -53,10 +53,10 @@ bool is_forgotten_row(std::uint32_t node) noexcept {
 std::uint32_t forgotten_node_of(InHook hook, std::uint32_t node, NewRow new_row) noexcept {
   if (is_forgotten_row(node)) return root(hook);
   std::uint64_t frame = g_session.node(node).frame;
-  const bool may_have_python = g_session.codes.size() > 1;  // otherwise nothing to look for
-  for (std::uint32_t at = may_have_python ? node : 0; at != 0;) {
+  const bool may_have_code = g_session.codes.size() > 1;  // otherwise nothing to look for
+  for (std::uint32_t at = may_have_code ? node : 0; at != 0;) {
     const session::Node entry = g_session.node(at);
-    if (session::kind_of(entry.frame) == FrameKind::python) {
+    if (session::has_code(entry.frame)) {
       frame = entry.frame;
       break;
     }

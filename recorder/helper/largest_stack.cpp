@@ -72,16 +72,16 @@ void add_smaller(const View& view, Largest& memory,
         static_cast<std::int64_t>(holder.live_count.load(std::memory_order_relaxed));
     const auto at = std::lower_bound(candidates.begin(), candidates.end(), i, is_before);
     if (live <= 0 || blocks < 0 || (at != candidates.end() && at->holder == i)) continue;
-    bool runs_python = false;
+    bool runs_code = false;
     view.walk(holder.node, [&](std::uint64_t frame) {
       ++frames;
-      runs_python = runs_python || session::kind_of(frame) == session::FrameKind::python;
+      runs_code = runs_code || session::has_code(frame);
     });
     memory.is_partial = frames > kMostFrames;
     if (memory.is_partial) return;
     auto bytes = static_cast<std::uint64_t>(live);
     if (rows != nullptr) bytes = rows->resident(static_cast<std::uint32_t>(i), holder);
-    memory.sums.add(sum_of(view, holder, memory.key.of(view, holder.node, runs_python), bytes,
+    memory.sums.add(sum_of(view, holder, memory.key.of(view, holder.node, runs_code), bytes,
                            static_cast<std::uint64_t>(blocks)),
                     [&] { return key_frames(view, holder.node); });
   }
@@ -157,7 +157,7 @@ const StackSum* largest_stack(const View& view, Largest& memory, const ComparedS
     const KeyFrames frames = key_frames(view, holder.node);
     const std::uint64_t blocks =
         on_device ? memory.blocks[i] : holder.live_count.load(std::memory_order_relaxed);
-    memory.sums.add(sum_of(view, holder, memory.key.of(view, holder.node, frames.python != 0),
+    memory.sums.add(sum_of(view, holder, memory.key.of(view, holder.node, frames.code != 0),
                            holders[i].live_bytes, blocks),
                     [&] { return frames; });
   }
@@ -180,6 +180,12 @@ bool is_own_code(std::string_view module) noexcept {
          !text::is_interpreter(module);
 }
 
+bool is_programs_own(const View& view, std::uint64_t frame, const session::Code& code) noexcept {
+  const std::string_view file = view.string(code.file);
+  return session::kind_of(frame) == FrameKind::python ? text::is_programs_own(file)
+                                                      : text::is_programs_own_script(file);
+}
+
 }  // namespace
 
 KeyFrames key_frames(const View& view, std::uint32_t node) noexcept {
@@ -188,11 +194,11 @@ KeyFrames key_frames(const View& view, std::uint32_t node) noexcept {
   view.walk(node, [&](std::uint64_t frame) {
     session::Code code{};
     session::Module module{};
-    if (session::kind_of(frame) == FrameKind::python) {
-      if (found.python == 0) found.python = frame;
-      if (found.own_python == 0 && view.read(TableId::codes, session::code_of(frame), code) &&
-          text::is_programs_own(view.string(code.file)))
-        found.own_python = frame;
+    if (session::has_code(frame)) {
+      if (found.code == 0) found.code = frame;
+      if (found.own_code == 0 && view.read(TableId::codes, session::code_of(frame), code) &&
+          is_programs_own(view, frame, code))
+        found.own_code = frame;
     } else if (session::kind_of(frame) == FrameKind::native && found.own_native == 0 &&
                view.read(TableId::modules, session::module_of(frame), module)) {
       const std::string_view path = view.string(module.path);
@@ -214,7 +220,7 @@ void StackKey::add(std::uint64_t function, std::uint64_t place) noexcept {
   });
 }
 
-std::uint64_t StackKey::of(const View& view, std::uint32_t node, bool runs_python) noexcept {
+std::uint64_t StackKey::of(const View& view, std::uint32_t node, bool runs_code) noexcept {
   count_ = 0;
   view.walk(node, [&](std::uint64_t frame) {
     session::Code code{};
@@ -224,10 +230,13 @@ std::uint64_t StackKey::of(const View& view, std::uint32_t node, bool runs_pytho
         if (view.read(TableId::codes, session::code_of(frame), code) &&
             !text::is_import_machinery(view.string(code.file)))
           add(session::python_frame(session::code_of(frame), 0),
-              text::line_of(view, code, session::instruction_of(frame)));
+              text::line_of(view, code, frame));
+        return;
+      case FrameKind::script:
+        add(session::script_frame(session::code_of(frame), 0), session::script_line_of(frame));
         return;
       case FrameKind::native:
-        if (!runs_python || (view.read(TableId::modules, session::module_of(frame), module) &&
+        if (!runs_code || (view.read(TableId::modules, session::module_of(frame), module) &&
                              is_own_code(view.string(module.path))))
           add(frame, 0);
         return;

@@ -16,8 +16,8 @@ namespace oomrec::helper {
 
 // The frames by which a reader recognizes a stack. 0: none.
 struct KeyFrames {
-  std::uint64_t own_python = 0;  // the innermost line of the program's own code
-  std::uint64_t python = 0;      // the innermost of all
+  std::uint64_t own_code = 0;  // the innermost line, of Python or of a script, of the program's own code
+  std::uint64_t code = 0;      // the innermost of all
   std::uint64_t native = 0;      // the innermost one outside allocators and the C library
   std::uint64_t own_native = 0;  // the innermost one of these in a module of the program
   std::uint32_t node = 0;        // the stack they are of
@@ -30,7 +30,7 @@ KeyFrames key_frames(const session::View& view, std::uint32_t node) noexcept;
 // only the place of its call: of it, the outermost depth is another stack.
 class StackKey {
  public:
-  std::uint64_t of(const session::View& view, std::uint32_t node, bool runs_python) noexcept;
+  std::uint64_t of(const session::View& view, std::uint32_t node, bool runs_code) noexcept;
 
  private:
   // The next frame further out: its function, and where in it.

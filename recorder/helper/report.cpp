@@ -85,9 +85,9 @@ class LeadingFrame {
   // `buffer` holds the name of a native function.
   LeadingFrame(InHook hook, const View& view, const KeyFrames& found, text::ExportedName names,
                std::span<char> buffer) noexcept
-      : view_(view), python_(found.own_python != 0 ? found.own_python : found.python) {
-    is_python_ = python_ != 0 && view.read(TableId::codes, session::code_of(python_), code_);
-    if (is_python_) return;
+      : view_(view), frame_(found.own_code != 0 ? found.own_code : found.code) {
+    has_code_ = frame_ != 0 && view.read(TableId::codes, session::code_of(frame_), code_);
+    if (has_code_) return;
     script_ = script_function(view, found.node, buffer);
     if (!script_.file.empty()) return;
     for (const std::uint64_t frame : {found.own_native, found.native}) {
@@ -102,9 +102,9 @@ class LeadingFrame {
 
   // Adds `before` and the frame. False: only the module is known.
   bool add(text::Text& text, std::string_view before) const noexcept {
-    if (is_python_) {
+    if (has_code_) {
       text.add(before).add(text::base_name(view_.string(code_.file))).add(':');
-      text.number(text::line_of(view_, code_, session::instruction_of(python_)));
+      text.number(text::line_of(view_, code_, frame_));
       text.add(' ').add(view_.string(code_.name));
       return true;
     }
@@ -122,9 +122,9 @@ class LeadingFrame {
 
  private:
   const View& view_;
-  const std::uint64_t python_;
+  const std::uint64_t frame_;  // of Python or of a script; 0: there is none
   session::Code code_{};
-  bool is_python_ = false;
+  bool has_code_ = false;
   names::GeneratedName script_;
   std::string_view function_;
   std::string_view module_;

@@ -445,7 +445,7 @@ void claim_codes(std::uint32_t first_frame, std::uint32_t end, std::uint32_t rou
   for (std::uint32_t i = first_frame; i < end; ++i) {
     const std::uint64_t word =
         session::word_of(g_session.frames.at(i)).load(std::memory_order_relaxed);
-    if (session::kind_of(word) != session::FrameKind::python) continue;
+    if (!session::has_code(word)) continue;
     if (CodeState* const state = g_states.find(session::code_of(word))) state->round = round;
   }
 }

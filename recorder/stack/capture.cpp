@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/session/view.h"
+#include "common/system/memory.h"
 #include "common/text/own_code.h"
 #include "recorder/python/attach.h"
 #include "recorder/python/chain_cache.h"
@@ -13,6 +14,7 @@
 #include "recorder/session/writer.h"
 #include "recorder/stack/intern.h"
 #include "recorder/stack/java.h"
+#include "recorder/stack/lua_loops.h"
 #include "recorder/stack/merge.h"
 #include "recorder/stack/odd_frames.h"
 #include "recorder/stack/quick_node.h"
@@ -59,6 +61,7 @@ void discard_rules(InHook hook) noexcept {
   invalidate_caches();  // in this order: no walk that begins later meets an old rule
   python_modules_unloaded(hook);
   java_modules_unloaded(hook);
+  lua_modules_unloaded(hook);
   if (session::g_session.active()) {
     session::g_session.header().module_generation.fetch_add(1, std::memory_order_relaxed);
   }
@@ -227,6 +230,27 @@ template <class Walked>
   return node != 0 ? node : group;
 }
 
+// In place of a chain of Python where Lua is loaded and does not run: quick_node(), which knows
+// nothing of Lua, then finds no stack.
+constexpr std::uint64_t kNoLua = 1;
+
+// The functions of Lua that the thread runs. walked(): its native stack, whose chain is known.
+template <class Walked>
+[[gnu::noinline]] PythonStack lua_frames(InHook hook, const Registers& at, ThreadStacks& thread,
+                                         std::uint64_t chain, Walked walked) noexcept {
+  if (thread.lua == nullptr)
+    thread.lua = static_cast<LuaCache*>(system::map_private(sizeof(LuaCache)));
+  if (thread.lua == nullptr) return {};
+  if (!knows_lua_chain(*thread.lua, chain)) {
+    const NativeStack& native = walked();
+    const bool has_interpreter =
+        std::any_of(native.frames, native.frames + native.count,
+                    [](const NativeFrame& frame) { return is_lua_code(frame.pc); });
+    if (!has_interpreter) add_chain_without_lua(*thread.lua, chain);
+  }
+  return lua_stack(hook, *thread.lua, {chain, at.sp, stack_bounds(hook, thread, at.sp).high});
+}
+
 std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& thread,
                            std::uint32_t group, Waiting waiting) noexcept {
   const std::uint64_t salt = session::salt_of(era_of(thread));
@@ -244,10 +268,20 @@ std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& threa
   };
   if (chain == 0) walk();
   const bool in_handler = native.truncated || native.interrupted;
-  const PythonStack python = python_stack(hook, thread.python, in_handler);
+  PythonStack python = python_stack(hook, thread.python, in_handler);
   cache.python = std::min(cache.python, python.reused);
-  if (python.count != 0) stack.python = python.frames[python.count - 1].chain;
   const bool is_walked = native.count != 0;
+  const bool may_run_lua = has_lua() && python.count == 0 && !in_handler && chain != 0;
+  if (may_run_lua) [[unlikely]] {
+    python = lua_frames(hook, at, thread, chain, [&]() noexcept -> const NativeStack& {
+      if (native.count == 0) walk();
+      return native;
+    });
+  }
+  if (python.count != 0)
+    stack.python = python.frames[python.count - 1].chain;
+  else if (may_run_lua)
+    stack.python = kNoLua;
   if (waiting == Waiting::included && !in_handler) {
     stack.root = waiting_node(hook, python, group, [&]() noexcept -> const NativeStack& {
       if (native.count == 0) walk();
@@ -269,16 +303,22 @@ std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& threa
   };
   if (is_cacheable && has_stacks && is_same(cached, stack)) {
     stack.node = cached.node;
-    if constexpr (kSelfCheck) check_cached_stack(hook, at, thread, python, cached);
+    if constexpr (kSelfCheck)
+      if (!may_run_lua) check_cached_stack(hook, at, thread, python, cached);
     add_to_walk();
     if (is_walked) count_needless_walk(thread);
     return stack.node;
   }
   if (native.count == 0) walk();
+  if (may_run_lua && python.count != 0) {
+    std::uint64_t loops[32];
+    place_lua_frames(*thread.lua, python.count, {loops, lua_loops(native, loops)});
+  }
   bool whole = false;
   const std::uint64_t nodes = nodes_ever();
   stack.node = merge_and_intern(hook, thread, native, python, in_handler, group, &whole);
-  if constexpr (kSelfCheck) check_merged(hook, thread, native, python, in_handler);
+  if constexpr (kSelfCheck)
+    if (!may_run_lua) check_merged(hook, thread, native, python, in_handler);
   if (is_cacheable && whole) {
     cached = stack;
     add_to_walk();

@@ -58,6 +58,10 @@ bool CopiedStacks::copy_frame(std::uint64_t& word) noexcept {
       if (!copy_code(session::code_of(word), number)) return false;
       word = session::python_frame(number + 1, session::instruction_of(word));
       return true;
+    case FrameKind::script:
+      if (!copy_code(session::code_of(word), number)) return false;
+      word = session::script_frame(number + 1, session::script_line_of(word));
+      return true;
     case FrameKind::special:
       break;
   }
@@ -100,19 +104,26 @@ std::string_view CopiedStacks::group(std::uint32_t number) const noexcept {
   return text(stacks_[number].group);
 }
 
+std::uint32_t CopiedStacks::code_in_session(InHook hook, std::uint32_t number) noexcept {
+  Code& code = codes_[number - 1];
+  if (code.interned == 0)
+    code.interned =
+        add_code(hook, {text(code.file), text(code.name), text(code.line_table), code.first_line});
+  return code.interned;
+}
+
 std::uint64_t CopiedStacks::frame_in_session(InHook hook, std::uint64_t word) noexcept {
   switch (session::kind_of(word)) {
     case FrameKind::native:
       return native_frame_in(hook, session::module_of(word), session::offset_of(word),
                              {session::is_exact(word), session::is_guessed(word)});
-    case FrameKind::python: {
+    case FrameKind::python:
       if (session::code_of(word) == 0) return word;
-      Code& code = codes_[session::code_of(word) - 1];
-      if (code.interned == 0)
-        code.interned = add_code(
-            hook, {text(code.file), text(code.name), text(code.line_table), code.first_line});
-      return session::python_frame(code.interned, session::instruction_of(word));
-    }
+      return session::python_frame(code_in_session(hook, session::code_of(word)),
+                                   session::instruction_of(word));
+    case FrameKind::script:
+      return session::script_frame(code_in_session(hook, session::code_of(word)),
+                                   session::script_line_of(word));
     case FrameKind::special:
       break;
   }

@@ -53,6 +53,7 @@ class CopiedStacks {
   bool copy_text(session::StringId id, std::uint32_t& number) noexcept;
   bool copy_code(std::uint32_t id, std::uint32_t& number) noexcept;
   std::string_view text(std::uint32_t number) const noexcept;
+  std::uint32_t code_in_session(InHook, std::uint32_t number) noexcept;
   std::uint64_t frame_in_session(InHook, std::uint64_t word) noexcept;
 
   std::uint32_t count_ = 0, frames_used_ = 0, codes_used_ = 0, texts_used_ = 0, bytes_used_ = 0;

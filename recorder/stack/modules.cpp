@@ -471,6 +471,8 @@ CodeRange code_range_of(InHook hook, LoadedModule& module, std::uint64_t pc) noe
     id = module.id.load(std::memory_order_acquire);
     python_module_loaded(hook, module.mapped.start);
     java_module_loaded(hook, module.mapped.start);
+    // What was captured before has no functions of Lua.
+    if (lua_module_loaded(hook, module.mapped.start, module.mapped.end)) invalidate_caches();
   }
   if (id == kNoId) return {};
   const AddressRange& all = module.mapped;

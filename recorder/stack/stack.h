@@ -12,6 +12,7 @@
 #include "common/machine/frames.h"
 #include "common/session/layout.h"
 #include "common/system/hook_scope.h"
+#include "recorder/lua/lua.h"
 #include "recorder/python/chain_cache.h"
 #include "recorder/session/node_states.h"
 #include "recorder/stack/uses_nodes.h"
@@ -177,6 +178,7 @@ struct ThreadStacks {
   MergedCache merged;
   NativeCache native;
   PythonCache python;
+  LuaCache* lua;  // nullptr: not yet
   SmallCacheMemory small;
   alignas(16) unsigned char unwinder[machine::kUnwinderBytes];  // libunwind's cursor and context,
                                                                 // for odd frames

@@ -59,6 +59,7 @@ class Lines {
         view_.read(TableId::modules, module_of(word), module);
         return fmt::format("{}+{:x}", text(module.path), offset_of(word));
       }
+      case FrameKind::script:
       case FrameKind::python: {
         Code code{};
         view_.read(TableId::codes, code_of(word), code);

@@ -23,7 +23,7 @@ struct Stack {
 
 // Whether the recording has the code object or module that the frame refers to.
 bool is_resolvable(const session::View& view, std::uint64_t frame) {
-  return session::kind_of(frame) == session::FrameKind::python
+  return session::has_code(frame)
              ? session::code_of(frame) < view.count(TableId::codes)
              : session::module_of(frame) < view.count(TableId::modules);
 }

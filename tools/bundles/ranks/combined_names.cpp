@@ -68,6 +68,8 @@ std::uint64_t CombinedNames::OfRank::frame(std::uint64_t frame) {
           {.exact = session::is_exact(frame), .guessed = session::is_guessed(frame)});
     case FrameKind::python:
       return session::python_frame(code(session::code_of(frame)), session::instruction_of(frame));
+    case FrameKind::script:
+      return session::script_frame(code(session::code_of(frame)), session::script_line_of(frame));
     default: {
       const SpecialFrame what = session::special_of(frame);
       const bool names = what == SpecialFrame::thread_group || what == SpecialFrame::context;

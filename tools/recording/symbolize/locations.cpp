@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "common/names/perf_map.h"
-#include "common/session/python_lines.h"
+#include "common/text/frames.h"
 #include "common/text/own_code.h"
 #include "tools/recording/symbolize/cached_symbols.h"
 
@@ -137,16 +137,15 @@ std::vector<Location> Locations::native_locations(std::uint64_t frame) {
   return locations;
 }
 
-Location Locations::python_location(std::uint64_t frame) const {
+Location Locations::code_location(std::uint64_t frame) const {
   Location location;
-  location.kind = Location::Kind::python;
+  location.script = session::kind_of(frame) == FrameKind::script;
+  if (!location.script) location.kind = Location::Kind::python;
   session::Code code{};
   if (!recording_.view().read(TableId::codes, session::code_of(frame), code)) return location;
   location.function = recording_.text(code.name);
   location.file = recording_.text(code.file);
-  location.line = session::python_line(recording_.header().python.version_hex, code.first_line,
-                                       recording_.view().string(code.line_table),
-                                       session::instruction_of(frame));
+  location.line = text::line_of(recording_.view(), code, frame);
   return location;
 }
 
@@ -177,7 +176,8 @@ const std::vector<LocationId>& Locations::of_frame(std::uint64_t frame) {
       for (Location& location : native_locations(frame)) ids.push_back(intern(std::move(location)));
       break;
     case FrameKind::python:
-      ids.push_back(intern(python_location(frame)));
+    case FrameKind::script:
+      ids.push_back(intern(code_location(frame)));
       break;
     default:
       switch (session::special_of(frame)) {

@@ -84,7 +84,7 @@ class Locations {
   // The number in `modules_` of the entry with this id.
   std::uint32_t module(std::uint32_t id);
   std::vector<Location> native_locations(std::uint64_t frame);
-  Location python_location(std::uint64_t frame) const;
+  Location code_location(std::uint64_t frame) const;
   LocationId intern(Location location);
 
   const Recording& recording_;

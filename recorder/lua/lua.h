@@ -1,0 +1,102 @@
+// The functions of Lua that the calling thread runs: PUC-Rio's Lua 5.3 to 5.5.
+//
+// Each coroutine has a lua_State, whose list of calls needs no unwinding, but nothing says which
+// coroutine runs. We look for those that do on the thread's stack: the interpreter's C functions
+// have a pointer to their state there. A state that neither runs nor waits for one that it resumed
+// tells so itself. Everything is read by system calls, since any word may look like a pointer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "common/session/layout.h"
+#include "common/system/hook_scope.h"
+#include "recorder/lua/pieces.h"
+#include "recorder/python/chain_cache.h"
+
+namespace oomrec::stack {
+
+// A function at an instruction, and its frame in the session.
+struct LuaLine {
+  std::uint64_t instruction;  // where it goes on; 0: none
+  std::uint64_t prototype;    // the function's
+  std::uint64_t words[4];     // by which we see that it is the same one
+  std::uint64_t frame;
+  std::uint64_t stamp;  // of LuaCache: when `frame` was right
+};
+
+// Where on the stack the pointers to the running states are, by its native frames.
+struct LuaCells {
+  static constexpr std::uint32_t kMost = 4;
+  std::uint64_t chain;         // of the native frames; 0: none
+  std::uint32_t count;         // 0: no state runs
+  std::uint64_t cells[kMost];  // the innermost state's first
+};
+
+// A call, as in the state's list.
+struct LuaCall {
+  std::uint64_t address;
+  std::uint64_t function;  // where on Lua's stack
+  std::uint64_t outer;     // the next call outwards
+  std::uint64_t instruction;
+  std::uint32_t status;
+  std::uint64_t stack;  // where Lua's stack is
+};
+
+inline constexpr std::uint32_t kLuaCalls = Pieces::kMost;  // so many of the innermost are read
+inline constexpr std::size_t kLuaCallBytes = 72, kLuaPrototypeBytes = 120;  // that we read
+
+// Of a thread. Initially zero.
+struct LuaCache {
+  std::uint64_t global;  // the global_State that a state was last found to belong to
+  std::uint64_t epoch;   // rises when the session's ids become others'
+  LuaCells cells[256];
+  LuaLine lines[256];
+  std::uint32_t count;  // of `calls`, the last walk's, the innermost first
+  LuaCall calls[kLuaCalls], fresh_calls[kLuaCalls];
+  PythonFrame frames[kLuaCalls];  // the outermost first
+  Pieces pieces;
+  unsigned char call_bytes[kLuaCalls][kLuaCallBytes];
+  unsigned char prototypes[kLuaCalls][kLuaPrototypeBytes];
+
+  // Of a search for states.
+  static constexpr std::uint32_t kCandidates = 64;
+  struct Candidate {
+    std::uint64_t address;
+    std::uint64_t cell;  // of the stack
+  };
+  Candidate candidates[kCandidates];
+  unsigned char headers[kCandidates][64];  // as much of a state as we read
+  std::uint64_t seen[1024], words[256];
+};
+
+// What is known of the native stack: its chain, and the memory [sp, end) of its frames.
+struct LuaStackMemory {
+  std::uint64_t chain, sp, end;
+};
+
+// Which states run follows from the native frames, so it is known of those that were met before. Of
+// others: whether there is the interpreter's code among them.
+bool knows_lua_chain(LuaCache&, std::uint64_t chain) noexcept;
+void add_chain_without_lua(LuaCache&, std::uint64_t chain) noexcept;
+
+// Whether there is an interpreter that we know.
+bool has_lua() noexcept;
+// Where its code is mapped.
+bool is_lua_code(std::uint64_t address) noexcept;
+
+// The calling thread's functions of Lua, as Python's frames are given. The marker of each is how
+// many loops of the interpreter run inside the one that runs it: place_lua_frames() replaces it.
+PythonStack lua_stack(InHook, LuaCache&, const LuaStackMemory&) noexcept;
+
+// `loops`: the stack pointers of the loops' native frames, the innermost first.
+void place_lua_frames(LuaCache&, std::uint32_t count,
+                      std::span<const std::uint64_t> loops) noexcept;
+
+void clear_lua_cache(LuaCache&) noexcept;  // the ids of the session belong to others
+
+// Whether it is the interpreter, the first that we know.
+bool lua_module_loaded(InHook, std::uint64_t start, std::uint64_t end) noexcept;
+void lua_modules_unloaded(InHook) noexcept;
+
+}  // namespace oomrec::stack

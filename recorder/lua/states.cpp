@@ -1,0 +1,178 @@
+#include "recorder/lua/states.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/machine/instructions.h"
+#include "recorder/python/interpreter.h"
+#include "recorder/symbols/elf_symbols.h"
+
+namespace oomrec::stack {
+namespace {
+
+// A state, and the outermost word of the stack that points to it.
+struct Found {
+  LuaState state;
+  std::uint64_t cell;
+};
+
+class Search {
+ public:
+  Search(InHook hook, const LuaLayout& at, LuaCache& cache) noexcept
+      : hook_(hook), at_(at), cache_(cache) {}
+
+  // All words of the memory, from the outermost on.
+  void in(std::uint64_t low, std::uint64_t high) noexcept {
+    constexpr std::uint64_t kMost = 64 * 1024;
+    auto& words = cache_.words;
+    std::memset(cache_.seen, 0, sizeof cache_.seen);
+    low_ = low;
+    high_ = high;
+    for (std::uint64_t end = std::min(high, low + kMost); end > low;) {
+      const std::uint64_t from = std::max(low, (end - 1) & ~std::uint64_t{sizeof words - 1});
+      if (!symbols::read_own_memory(hook_, from, words, end - from)) break;
+      for (std::uint64_t cell = end; cell > from;) {
+        cell -= 8;
+        const std::uint64_t word = words[(cell - from) / 8];
+        if (may_be_state(word) && !was_seen(word)) add(word, cell);
+      }
+      end = from;
+    }
+    check();
+  }
+
+  void add(std::uint64_t word, std::uint64_t cell) noexcept {
+    cache_.candidates[count_] = {word, cell};
+    if (++count_ == LuaCache::kCandidates) check();
+  }
+
+  // Adds what is a running state of those considered.
+  void check() noexcept {
+    for (std::uint32_t i = 0; i != count_; ++i)
+      cache_.pieces.add(cache_.candidates[i].address, cache_.headers[i], sizeof cache_.headers[i],
+                        block_of(cache_.candidates[i].address));
+    cache_.pieces.read(hook_);
+    for (std::uint32_t i = 0; i != count_; ++i) {
+      const LuaState state{cache_.candidates[i].address, word_of(i, kLuaCall),
+                           word_of(i, at_.state_stack)};
+      if (cache_.headers[i][kLuaTag] != kLuaThread || cache_.headers[i][at_.state_status] != 0 ||
+          !is_global(word_of(i, kLuaGlobal)) || is_base(state, state.call))
+        continue;
+      if (found_ == kLuaStates) {  // the outermost goes
+        std::move(all_ + 1, all_ + kLuaStates, all_);
+        --found_;
+      }
+      all_[found_++] = {state, cache_.candidates[i].cell};
+    }
+    count_ = 0;
+  }
+
+  bool are_different() const noexcept {
+    for (std::uint32_t i = 1; i < found_; ++i)
+      for (std::uint32_t other = 0; other != i; ++other)
+        if (all_[i].state.address == all_[other].state.address) return false;
+    return true;
+  }
+
+  std::span<const Found> found() const noexcept { return {all_, found_}; }  // the outermost first
+
+ private:
+  std::uint64_t word_of(std::uint32_t number, std::uint16_t offset) const noexcept {
+    return load<std::uint64_t>(reinterpret_cast<std::uint64_t>(cache_.headers[number] + offset));
+  }
+
+  std::uint64_t block_of(std::uint64_t state) const noexcept {
+    const bool is_in_global =
+        at_.is_main_thread_there && state == cache_.global + at_.main_thread + kLuaBeforeState;
+    return is_in_global ? cache_.global : state - kLuaBeforeState;
+  }
+
+  bool may_be_state(std::uint64_t word) const noexcept {
+    constexpr std::uint64_t kLowest = 1 << 16;
+    return word % 8 == 0 && word >= kLowest && word >> 47 == 0 && (word < low_ || word >= high_) &&
+           !is_lua_code(word);
+  }
+
+  bool was_seen(std::uint64_t word) noexcept {
+    constexpr std::uint32_t kProbes = 8;
+    for (std::uint32_t probe = 0; probe != kProbes; ++probe) {
+      std::uint64_t& slot =
+          cache_.seen[((word * 0x9e3779b97f4a7c15u >> 32) + probe) % std::size(cache_.seen)];
+      if (slot == word) return true;
+      if (slot != 0) continue;
+      slot = word;
+      return false;
+    }
+    return false;
+  }
+
+  // Whether it is a global_State: its main thread belongs to it.
+  bool is_global(std::uint64_t global) noexcept {
+    if (global == cache_.global && global != 0) return true;
+    std::uint64_t main = global + at_.main_thread;
+    if (global % 8 != 0 ||
+        (!at_.is_main_thread_there && !symbols::read_own_memory(hook_, main, &main, sizeof main)))
+      return false;
+    if (at_.is_main_thread_there) main += kLuaBeforeState;
+    std::uint64_t words[kLuaGlobal / 8 + 1];
+    if (!symbols::read_own_memory(hook_, main, words, sizeof words) ||
+        (words[kLuaTag / 8] & 0xff) != kLuaThread || words[kLuaGlobal / 8] != global)
+      return false;
+    cache_.global = global;
+    return true;
+  }
+
+  const InHook hook_;
+  const LuaLayout& at_;
+  LuaCache& cache_;
+  std::uint64_t low_ = 0, high_ = 0;
+  std::uint32_t count_ = 0, found_ = 0;
+  Found all_[kLuaStates];
+};
+
+LuaCells& cells_of(LuaCache& cache, std::uint64_t chain) noexcept {
+  return cache.cells[(chain >> 32) % std::size(cache.cells)];
+}
+
+}  // namespace
+
+bool knows_lua_chain(LuaCache& cache, std::uint64_t chain) noexcept {
+  return cells_of(cache, chain).chain == chain;
+}
+
+void add_chain_without_lua(LuaCache& cache, std::uint64_t chain) noexcept {
+  cells_of(cache, chain) = {chain, 0, {}};
+}
+
+std::uint32_t running_states(InHook hook, const LuaLayout& at, LuaCache& cache,
+                             const LuaStackMemory& memory,
+                             std::span<LuaState, kLuaStates> states) noexcept {
+  LuaCells& known = cells_of(cache, memory.chain);
+  if (known.chain == memory.chain && known.count == 0) return 0;
+  const auto copy = [&](const Search& search) noexcept {
+    std::uint32_t count = 0;
+    for (std::size_t i = search.found().size(); i-- != 0;)
+      states[count++] = search.found()[i].state;
+    return count;
+  };
+  // The same native frames have resumed as many.
+  if (known.chain == memory.chain) {
+    Search search{hook, at, cache};
+    for (std::uint32_t i = known.count; i-- != 0;)
+      search.add(machine::load_word(known.cells[i]), known.cells[i]);
+    search.check();
+    if (search.found().size() == known.count && search.are_different()) return copy(search);
+  }
+  Search search{hook, at, cache};
+  search.in(memory.sp, memory.end);
+  const std::span<const Found> found = search.found();
+  known.chain = 0;
+  if (found.size() <= LuaCells::kMost) {
+    known = {memory.chain, static_cast<std::uint32_t>(found.size()), {}};
+    for (std::size_t i = 0; i != found.size(); ++i)
+      known.cells[i] = found[found.size() - 1 - i].cell;
+  }
+  return copy(search);
+}
+
+}  // namespace oomrec::stack
