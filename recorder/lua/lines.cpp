@@ -21,8 +21,24 @@ T field(const unsigned char (&bytes)[kLuaPrototypeBytes], std::uint16_t offset) 
   return load<T>(reinterpret_cast<std::uint64_t>(bytes + offset));
 }
 
+// LuaJIT's prototype precedes its code.
+constexpr std::uint64_t kJitPrototypeBytes = 104;
+constexpr std::uint16_t kJitCode = 32;        // in GCfuncL
+constexpr std::uint16_t kJitLineCount = 76;   // in GCproto: how many lines the function has
+constexpr std::uint16_t kJitTextLength = 20;  // in GCstr
+
+std::uint64_t jit_prototype_of(InHook hook, std::uint64_t function) noexcept {
+  std::uint64_t code = 0;
+  return read_own_memory(hook, function + kJitCode, &code, sizeof code) ? code - kJitPrototypeBytes
+                                                                        : 0;
+}
+
 // The prototype of the function that a value on Lua's stack is; 0: of none.
-std::uint64_t prototype_of(InHook hook, std::uint64_t value) noexcept {
+std::uint64_t prototype_of(InHook hook, const LuaCall& call) noexcept {
+  // While Lua moves its stack, addresses on it are offsets.
+  constexpr std::uint64_t kMostOffset = std::uint64_t{1} << 30;
+  const std::uint64_t value =
+      call.function < kMostOffset ? call.stack + call.function : call.function;
   struct {
     std::uint64_t object, tag;
   } read{};
@@ -77,18 +93,36 @@ std::uint32_t line_of(InHook hook, const LuaLayout& at,
   return line > 0 ? static_cast<std::uint32_t>(line) : 0;
 }
 
+// Of LuaJIT: how far behind the function's first one, in as many bytes as that takes; the first
+// instruction has none.
+std::uint32_t jit_line_of(InHook hook, const LuaLayout& at,
+                          const unsigned char (&prototype)[kLuaPrototypeBytes],
+                          std::uint32_t number) noexcept {
+  const auto lines = field<std::uint64_t>(prototype, at.line_info);
+  const auto first = field<std::uint32_t>(prototype, at.line_defined);
+  const auto count = field<std::uint32_t>(prototype, kJitLineCount);
+  const std::uint64_t bytes = count < 1 << 8 ? 1 : count < 1 << 16 ? 2 : 4;
+  std::uint32_t behind = 0;
+  if (lines == 0 || number == 0) return first;
+  return read_own_memory(hook, lines + (number - 1) * bytes, &behind, bytes) ? first + behind
+                                                                             : first;
+}
+
 // A string's beginning.
 std::string_view text_of(InHook hook, const LuaLayout& at, std::uint64_t string,
                          std::span<char> buffer) noexcept {
   unsigned char header[kLuaText];
   if (string == 0 || !read_own_memory(hook, string, header, sizeof header)) return {};
-  const bool is_long = header[kLuaTag] == kLuaLongString;
+  const auto number = [&](std::uint16_t offset, auto value) noexcept {
+    return load<decltype(value)>(reinterpret_cast<std::uint64_t>(header + offset));
+  };
+  const bool is_long = at.version != kLuaJit && header[kLuaTag] == kLuaLongString;
   std::uint64_t text = string + kLuaText;
   if (is_long && at.has_long_texts_elsewhere && !read_own_memory(hook, text, &text, sizeof text))
     return {};
-  const std::uint64_t length =
-      is_long ? load<std::uint64_t>(reinterpret_cast<std::uint64_t>(header + kLuaLongLength))
-              : header[kLuaShortLength];
+  const std::uint64_t length = is_long                 ? number(kLuaLongLength, std::uint64_t{})
+                               : at.version == kLuaJit ? number(kJitTextLength, std::uint32_t{})
+                                                       : header[kLuaShortLength];
   const std::size_t bytes = std::min<std::uint64_t>(length, buffer.size());
   return read_own_memory(hook, text, buffer.data(), bytes) ? std::string_view{buffer.data(), bytes}
                                                            : std::string_view{};
@@ -117,19 +151,19 @@ LuaPrototype prototype_in(const LuaLayout& at,
 }
 
 bool find_line(InHook hook, const LuaLayout& at, const LuaCall& call, LuaLine& line) noexcept {
-  // While Lua moves its stack, addresses on it are offsets.
-  constexpr std::uint64_t kMostOffset = std::uint64_t{1} << 30;
-  const std::uint64_t value =
-      call.function < kMostOffset ? call.stack + call.function : call.function;
-  const std::uint64_t prototype = prototype_of(hook, value);
+  const bool is_jit = at.version == kLuaJit;
+  const std::uint64_t prototype =
+      is_jit ? jit_prototype_of(hook, call.function) : prototype_of(hook, call);
   unsigned char bytes[kLuaPrototypeBytes];
   if (prototype == 0 || !read_own_memory(hook, prototype, bytes, sizeof bytes) ||
-      bytes[kLuaTag] != at.prototype_tag)
+      bytes[at.state.tag_at] != at.prototype_tag)
     return false;
-  const auto code = field<std::uint64_t>(bytes, at.code);
+  const std::uint64_t code =
+      is_jit ? prototype + kJitPrototypeBytes : field<std::uint64_t>(bytes, at.code);
   const auto size = field<std::uint32_t>(bytes, at.size_code);
   const std::uint64_t number = (call.instruction - code) / kInstructionBytes;
-  if (call.instruction < code || number > size) return false;
+  const bool is_known = call.instruction >= code && number <= size;
+  if (!is_known && !is_jit) return false;
   char source_buffer[512], file_buffer[512], name_buffer[128];
   const std::string_view source =
       text_of(hook, at, field<std::uint64_t>(bytes, at.source), source_buffer);
@@ -144,11 +178,15 @@ bool find_line(InHook hook, const LuaLayout& at, const LuaCall& call, LuaLine& l
   }
   const std::uint32_t id = add_code(hook, {file.view(), name.view(), {}, defined});
   if (id == 0) return false;
-  const auto instruction = static_cast<std::uint32_t>(number == 0 ? 0 : number - 1);
+  // 0: the function was only called, or has not told since.
+  const std::uint32_t instruction =
+      is_known && number != 0 ? static_cast<std::uint32_t>(number) - 1 : 0;
+  const std::uint32_t at_line =
+      is_jit ? jit_line_of(hook, at, bytes, instruction) : line_of(hook, at, bytes, instruction);
   line = {.instruction = call.instruction,
           .prototype = prototype,
           .words = {},
-          .frame = session::script_frame(id, line_of(hook, at, bytes, instruction)),
+          .frame = session::script_frame(id, at_line),
           .stamp = 0};
   std::copy_n(prototype_in(at, bytes).words, std::size(line.words), line.words);
   return true;

@@ -1,4 +1,5 @@
-// The functions of Lua that the calling thread runs: PUC-Rio's Lua 5.3 to 5.5.
+// The functions of Lua that the calling thread runs: of PUC-Rio's Lua 5.3 to 5.5, and of
+// LuaJIT 2.1.
 //
 // Each coroutine has a lua_State, whose list of calls needs no unwinding, but nothing says which
 // coroutine runs. We look for those that do on the thread's stack: the interpreter's C functions
@@ -25,22 +26,29 @@ struct LuaLine {
   std::uint64_t stamp;  // of LuaCache: when `frame` was right
 };
 
-// Where on the stack the pointers to the running states are, by its native frames.
+// The native stack: its chain, and the memory [sp, end) of its frames.
+struct LuaStackMemory {
+  std::uint64_t chain, sp, end;
+};
+
+// Where on a native stack the pointers to the running states are.
 struct LuaCells {
   static constexpr std::uint32_t kMost = 4;
-  std::uint64_t chain;         // of the native frames; 0: none
-  std::uint32_t count;         // 0: no state runs
+  LuaStackMemory stack;        // chain 0: of none
+  bool may_run;                // one runs, as far as is known
+  std::uint32_t count;         // 0: not known
   std::uint64_t cells[kMost];  // the innermost state's first
 };
 
-// A call, as in the state's list.
+// A call of a running state.
 struct LuaCall {
   std::uint64_t address;
-  std::uint64_t function;  // where on Lua's stack
-  std::uint64_t outer;     // the next call outwards
-  std::uint64_t instruction;
-  std::uint32_t status;
-  std::uint64_t stack;  // where Lua's stack is
+  std::uint64_t function;     // of LuaJIT itself; else where it is on Lua's stack
+  std::uint64_t outer;        // the next call outwards
+  std::uint64_t instruction;  // where it goes on; 0: unknown
+  std::uint64_t stack;        // where Lua's stack is
+  bool is_of_lua;             // not of C
+  bool is_fresh;              // the outermost of a loop
 };
 
 inline constexpr std::uint32_t kLuaCalls = Pieces::kMost;  // so many of the innermost are read
@@ -66,19 +74,16 @@ struct LuaCache {
     std::uint64_t cell;  // of the stack
   };
   Candidate candidates[kCandidates];
-  unsigned char headers[kCandidates][64];  // as much of a state as we read
-  std::uint64_t seen[1024], words[256];
+  unsigned char headers[kCandidates][96];  // as much of a state as we read
+  std::uint64_t seen[1024];
+
+  std::uint64_t words[512];  // of a stack
 };
 
-// What is known of the native stack: its chain, and the memory [sp, end) of its frames.
-struct LuaStackMemory {
-  std::uint64_t chain, sp, end;
-};
-
-// Which states run follows from the native frames, so it is known of those that were met before. Of
-// others: whether there is the interpreter's code among them.
+// Which states run follows from the native frames. Call add_lua_chain() for those that are not
+// known: `has_interpreter`: there is its code among them.
 bool knows_lua_chain(LuaCache&, std::uint64_t chain) noexcept;
-void add_chain_without_lua(LuaCache&, std::uint64_t chain) noexcept;
+void add_lua_chain(LuaCache&, const LuaStackMemory&, bool has_interpreter) noexcept;
 
 // Whether there is an interpreter that we know.
 bool has_lua() noexcept;
@@ -87,7 +92,7 @@ bool is_lua_code(std::uint64_t address) noexcept;
 
 // The calling thread's functions of Lua, as Python's frames are given. The marker of each is how
 // many loops of the interpreter run inside the one that runs it: place_lua_frames() replaces it.
-PythonStack lua_stack(InHook, LuaCache&, const LuaStackMemory&) noexcept;
+PythonStack lua_stack(InHook, LuaCache&, std::uint64_t chain) noexcept;
 
 // `loops`: the stack pointers of the loops' native frames, the innermost first.
 void place_lua_frames(LuaCache&, std::uint32_t count,

@@ -18,7 +18,7 @@ struct Found {
 
 class Search {
  public:
-  Search(InHook hook, const LuaLayout& at, LuaCache& cache) noexcept
+  Search(InHook hook, const LuaStateLayout& at, LuaCache& cache) noexcept
       : hook_(hook), at_(at), cache_(cache) {}
 
   // All words of the memory, from the outermost on.
@@ -53,10 +53,13 @@ class Search {
                         block_of(cache_.candidates[i].address));
     cache_.pieces.read(hook_);
     for (std::uint32_t i = 0; i != count_; ++i) {
-      const LuaState state{cache_.candidates[i].address, word_of(i, kLuaCall),
-                           word_of(i, at_.state_stack)};
-      if (cache_.headers[i][kLuaTag] != kLuaThread || cache_.headers[i][at_.state_status] != 0 ||
-          !is_global(word_of(i, kLuaGlobal)) || is_base(state, state.call))
+      const LuaState state{.address = cache_.candidates[i].address,
+                           .global = word_of(i, at_.global),
+                           .call = word_of(i, at_.call),
+                           .stack = word_of(i, at_.stack),
+                           .base = word_of(i, kJitBase)};
+      if (cache_.headers[i][at_.tag_at] != at_.tag || cache_.headers[i][at_.status] != 0 ||
+          !is_global(state.global) || state.call == 0 || is_base(state, state.call))
         continue;
       if (found_ == kLuaStates) {  // the outermost goes
         std::move(all_ + 1, all_ + kLuaStates, all_);
@@ -82,9 +85,11 @@ class Search {
   }
 
   std::uint64_t block_of(std::uint64_t state) const noexcept {
-    const bool is_in_global =
-        at_.is_main_thread_there && state == cache_.global + at_.main_thread + kLuaBeforeState;
-    return is_in_global ? cache_.global : state - kLuaBeforeState;
+    const bool is_in_global = at_.is_main_thread_there && state == main_thread_of(cache_.global);
+    return is_in_global ? cache_.global : state - at_.before;
+  }
+  std::uint64_t main_thread_of(std::uint64_t global) const noexcept {
+    return global + static_cast<std::uint64_t>(std::int64_t{at_.main_thread});
   }
 
   bool may_be_state(std::uint64_t word) const noexcept {
@@ -109,54 +114,44 @@ class Search {
   // Whether it is a global_State: its main thread belongs to it.
   bool is_global(std::uint64_t global) noexcept {
     if (global == cache_.global && global != 0) return true;
-    std::uint64_t main = global + at_.main_thread;
+    std::uint64_t main = main_thread_of(global);
     if (global % 8 != 0 ||
         (!at_.is_main_thread_there && !symbols::read_own_memory(hook_, main, &main, sizeof main)))
       return false;
-    if (at_.is_main_thread_there) main += kLuaBeforeState;
-    std::uint64_t words[kLuaGlobal / 8 + 1];
+    std::uint64_t words[4];
     if (!symbols::read_own_memory(hook_, main, words, sizeof words) ||
-        (words[kLuaTag / 8] & 0xff) != kLuaThread || words[kLuaGlobal / 8] != global)
+        load<std::uint8_t>(reinterpret_cast<std::uint64_t>(words) + at_.tag_at) != at_.tag ||
+        words[at_.global / 8] != global)
       return false;
     cache_.global = global;
     return true;
   }
 
   const InHook hook_;
-  const LuaLayout& at_;
+  const LuaStateLayout& at_;
   LuaCache& cache_;
   std::uint64_t low_ = 0, high_ = 0;
   std::uint32_t count_ = 0, found_ = 0;
   Found all_[kLuaStates];
 };
 
-LuaCells& cells_of(LuaCache& cache, std::uint64_t chain) noexcept {
+}  // namespace
+
+LuaCells& lua_cells_of(LuaCache& cache, std::uint64_t chain) noexcept {
   return cache.cells[(chain >> 32) % std::size(cache.cells)];
 }
 
-}  // namespace
-
-bool knows_lua_chain(LuaCache& cache, std::uint64_t chain) noexcept {
-  return cells_of(cache, chain).chain == chain;
-}
-
-void add_chain_without_lua(LuaCache& cache, std::uint64_t chain) noexcept {
-  cells_of(cache, chain) = {chain, 0, {}};
-}
-
-std::uint32_t running_states(InHook hook, const LuaLayout& at, LuaCache& cache,
-                             const LuaStackMemory& memory,
-                             std::span<LuaState, kLuaStates> states) noexcept {
-  LuaCells& known = cells_of(cache, memory.chain);
-  if (known.chain == memory.chain && known.count == 0) return 0;
+std::uint32_t running_states(InHook hook, const LuaStateLayout& at, LuaCache& cache,
+                             LuaCells& known, std::span<LuaState, kLuaStates> states) noexcept {
   const auto copy = [&](const Search& search) noexcept {
     std::uint32_t count = 0;
     for (std::size_t i = search.found().size(); i-- != 0;)
       states[count++] = search.found()[i].state;
     return count;
   };
+  if (!known.may_run) return 0;
   // The same native frames have resumed as many.
-  if (known.chain == memory.chain) {
+  if (known.count != 0) {
     Search search{hook, at, cache};
     for (std::uint32_t i = known.count; i-- != 0;)
       search.add(machine::load_word(known.cells[i]), known.cells[i]);
@@ -164,14 +159,11 @@ std::uint32_t running_states(InHook hook, const LuaLayout& at, LuaCache& cache,
     if (search.found().size() == known.count && search.are_different()) return copy(search);
   }
   Search search{hook, at, cache};
-  search.in(memory.sp, memory.end);
+  search.in(known.stack.sp, known.stack.end);
   const std::span<const Found> found = search.found();
-  known.chain = 0;
-  if (found.size() <= LuaCells::kMost) {
-    known = {memory.chain, static_cast<std::uint32_t>(found.size()), {}};
-    for (std::size_t i = 0; i != found.size(); ++i)
-      known.cells[i] = found[found.size() - 1 - i].cell;
-  }
+  known.count = found.size() > LuaCells::kMost ? 0 : static_cast<std::uint32_t>(found.size());
+  for (std::uint32_t i = 0; i != known.count; ++i) known.cells[i] = found[known.count - 1 - i].cell;
+  if (found.empty()) known.may_run = false;  // as in a function of C that no Lua has called
   return copy(search);
 }
 

@@ -243,12 +243,13 @@ template <class Walked>
   if (thread.lua == nullptr) return {};
   if (!knows_lua_chain(*thread.lua, chain)) {
     const NativeStack& native = walked();
+    const std::span frames{native.frames, native.count};
     const bool has_interpreter =
-        std::any_of(native.frames, native.frames + native.count,
-                    [](const NativeFrame& frame) { return is_lua_code(frame.pc); });
-    if (!has_interpreter) add_chain_without_lua(*thread.lua, chain);
+        std::ranges::any_of(frames, [](const NativeFrame& frame) { return is_lua_code(frame.pc); });
+    add_lua_chain(*thread.lua, {chain, at.sp, frames.empty() ? at.sp : frames.back().sp},
+                  has_interpreter);
   }
-  return lua_stack(hook, *thread.lua, {chain, at.sp, stack_bounds(hook, thread, at.sp).high});
+  return lua_stack(hook, *thread.lua, chain);
 }
 
 std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& thread,
