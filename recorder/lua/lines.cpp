@@ -129,9 +129,11 @@ std::string_view text_of(InHook hook, const LuaLayout& at, std::uint64_t string,
 }
 
 // What Lua's own messages call the chunk: "@" precedes a file, "=" a name, else it is the code.
+// Code that was stripped has none.
 void add_chunk(std::string_view source, system::Text& text) noexcept {
-  if (source.starts_with('@') || source.starts_with('=')) {
-    text << source.substr(1);
+  if (source.empty()) text << '?';
+  if (source.empty() || source.starts_with('@') || source.starts_with('=')) {
+    text << source.substr(std::min<std::size_t>(1, source.size()));
     return;
   }
   constexpr std::size_t kMost = 40;
