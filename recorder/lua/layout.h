@@ -15,6 +15,7 @@ struct LuaStateLayout {
   std::uint16_t status, global, call, stack;
   std::int16_t main_thread;   // from the global_State
   bool is_main_thread_there;  // else a pointer to it
+  std::uint16_t further;      // it may be so many bytes further down, as branches have more fields
   std::uint16_t before;       // bytes of the program's in the same block
 };
 
@@ -47,21 +48,21 @@ inline constexpr std::uint8_t kLuaLongString = 0x14;
 
 // clang-format off
 inline constexpr LuaLayout kLuaLayouts[] = {
-  {50303, {8, 8, 12, 24, 32, 56,  200, false, 8}, 40, 66,      2, false,     8,
+  {50303, {8, 8, 12, 24, 32, 56,  200, false, 0, 8}, 40, 66,      2, false,     8,
      9, 24, 40, 56, 72, 104,  0,  0, false},
-  {50400, {8, 8, 10, 24, 32, 56,  256, false, 8}, 32, 62,      2, true,      0,
+  {50400, {8, 8, 10, 24, 32, 56,  256, false, 0, 8}, 32, 62,      2, true,      0,
     10, 24, 44, 64, 88, 112, 96, 40, false},
-  {50401, {8, 8, 10, 24, 32, 48,  264, false, 8}, 32, 62,      2, true,      0,
+  {50401, {8, 8, 10, 24, 32, 48,  264, false, 0, 8}, 32, 62,      2, true,      0,
     10, 24, 44, 64, 88, 112, 96, 40, false},
-  {50402, {8, 8, 10, 24, 32, 48,  264, false, 8}, 32, 62,      2, true,      4,
+  {50402, {8, 8, 10, 24, 32, 48,  264, false, 0, 8}, 32, 62,      2, true,      4,
     10, 24, 44, 64, 88, 112, 96, 40, false},
-  {50500, {8, 8, 11, 24, 32, 48, 1416, true,  8}, 32, 60, 0x8000, true, 0x10000,
+  {50500, {8, 8, 11, 24, 32, 48, 1416, true, 0,  8}, 32, 60, 0x8000, true, 0x10000,
     10, 24, 44, 64, 88, 112, 96, 40, true},
 };
 // Its call is the C frame in which its interpreter runs; what its calls are: jit.cpp.
 inline constexpr std::uint32_t kLuaJit = 20100;
 inline constexpr LuaLayout kLuaJitLayout =
-  {kLuaJit, {9, 6, 11, 16, 80, 56, -96, true, 0}, 0, 0, 0, false, 0,
+  {kLuaJit, {9, 6, 11, 16, 80, 56, -96, true, 16, 0}, 0, 0, 0, false, 0,
      7, 12, 72, 32, 80, 64, 0, 0, false};
 // clang-format on
 inline constexpr std::uint32_t kLuaWideStatus = 50500;   // from there on a call's has 32 bits

@@ -118,13 +118,16 @@ class Search {
     if (global % 8 != 0 ||
         (!at_.is_main_thread_there && !symbols::read_own_memory(hook_, main, &main, sizeof main)))
       return false;
-    std::uint64_t words[4];
-    if (!symbols::read_own_memory(hook_, main, words, sizeof words) ||
-        load<std::uint8_t>(reinterpret_cast<std::uint64_t>(words) + at_.tag_at) != at_.tag ||
-        words[at_.global / 8] != global)
-      return false;
-    cache_.global = global;
-    return true;
+    for (std::uint64_t further = 0; further <= at_.further; further += 8) {
+      std::uint64_t words[4];
+      if (!symbols::read_own_memory(hook_, main - further, words, sizeof words) ||
+          load<std::uint8_t>(reinterpret_cast<std::uint64_t>(words) + at_.tag_at) != at_.tag ||
+          words[at_.global / 8] != global)
+        continue;
+      cache_.global = global;
+      return true;
+    }
+    return false;
   }
 
   const InHook hook_;
