@@ -33,6 +33,11 @@ bool is_interpreter_glue(std::string_view function) {
   return function.starts_with("Builtins_") || function.starts_with("construct_stub_");
 }
 
+// Whether frames that have code are those of scripts.
+bool has_scripts(const session::View& view) {
+  return view.count(TableId::codes) > 1 && view.header().python.version_hex == 0;
+}
+
 Location note(std::string text, bool label = false) {
   Location location;
   location.kind = Location::Kind::note;
@@ -123,10 +128,12 @@ std::vector<Location> Locations::native_locations(std::uint64_t frame) {
     location.line = line_info.line;
     location.inlined = line_info.inlined;
     location.guessed = session::is_guessed(frame) && !is_generated;
-    // What a map of functions leaves out is glue, too.
+    // What a map of functions leaves out is glue, too, and what LuaJIT has compiled, whose
+    // functions have frames of their own.
     const bool is_glue = is_generated ? names::generated_name(location.function).is_glue
-                         : id == 0    ? stored_.has_generated_code() || generated_.has_names()
-                                      : is_interpreter_glue(location.function);
+                         : id == 0    ? stored_.has_generated_code() || generated_.has_names() ||
+                                         has_scripts(recording_.view())
+                                   : is_interpreter_glue(location.function);
     location.interpreter = from.interpreter || is_glue;
     location.script = is_generated && !is_glue;
     location.module = from.path.empty() ? 0 : id;
