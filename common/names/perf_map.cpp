@@ -25,7 +25,7 @@ bool take_number(std::string_view& text, Number& number, int base) noexcept {
 // What V8 calls code that was compiled from a function, whatever compiled it; the mark behind it
 // tells that: ~ for bytecode, ^ + * for its compilers.
 constexpr std::string_view kScripts[] = {
-    "JS:", "LazyCompile:", "Function:", "Eval:", "Script:", "Module:", "wasm-function[", kJavaMark};
+    "JS:", "LazyCompile:", "Function:", "Eval:", "Script:", "Module:", "wasm-function["};
 constexpr std::string_view kMarks = "~^+*=-'";
 // Where the place of the definition begins.
 constexpr std::string_view kPlaces[] = {
@@ -111,37 +111,22 @@ namespace {
 
 constexpr int kNoSurprises = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
-// `may_be(status, user)` judges the file.
-template <class MayBe>
-system::File open_map(const char* root, int pid, int flags, MayBe&& may_be) noexcept {
+}  // namespace
+
+system::File open_perf_map(const char* root, int pid, std::uint64_t since_ns) noexcept {
   char path[512];
   text::Text text{path, sizeof path};
   text.add(root).add("/tmp/perf-").number(static_cast<std::uint64_t>(pid)).add(".map");
   if (text.truncated()) return system::File::failed(ENAMETOOLONG);
-  system::File file = system::File::open(path, flags | kNoSurprises, 0600);
+  system::File file = system::File::open(path, O_RDONLY | kNoSurprises);
   struct stat status {};
   if (!file.is_open()) return file;
   if (system::call(SYS_fstat, file.descriptor(), &status) != 0) return system::File::failed(EIO);
   const auto user = static_cast<uid_t>(system::call(SYS_geteuid));
-  if (!S_ISREG(status.st_mode) || !may_be(status, user)) return system::File::failed(ENOENT);
-  return file;
-}
-
-}  // namespace
-
-system::File open_perf_map(const char* root, int pid, std::uint64_t since_ns) noexcept {
-  return open_map(root, pid, O_RDONLY, [&](const struct stat& status, uid_t user) noexcept {
-    const bool is_ours = status.st_uid == user || user == 0;
-    return is_ours && (static_cast<std::uint64_t>(status.st_mtime) + 1) * kSecondNs >= since_ns;
-  });
-}
-
-// A file of another user, or with a second name, may be a trap.
-system::File create_perf_map(int flags) noexcept {
-  return open_map("", system::process_id(), O_WRONLY | O_CREAT | flags,
-                  [](const struct stat& status, uid_t user) noexcept {
-                    return status.st_uid == user && status.st_nlink == 1;
-                  });
+  const bool is_ours = status.st_uid == user || user == 0;
+  const bool is_new = (static_cast<std::uint64_t>(status.st_mtime) + 1) * kSecondNs >= since_ns;
+  return S_ISREG(status.st_mode) && is_ours && is_new ? std::move(file)
+                                                      : system::File::failed(ENOENT);
 }
 
 system::File open_perf_map(const session::Header& header) noexcept {

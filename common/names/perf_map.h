@@ -14,11 +14,6 @@
 
 namespace oomrec::names {
 
-// For the recorder, "1": it writes the map of a runtime that has none in time (HotSpot's).
-inline constexpr const char* kJitNamesVariable = "OOMREC_JIT_NAMES";
-// Before the names that the recorder writes: "java:Cache.keep com/acme/Cache.java:12".
-inline constexpr std::string_view kJavaMark = "java:";
-
 struct MapLine {
   std::uint64_t start = 0, bytes = 0;
   std::string_view name;
@@ -41,9 +36,6 @@ GeneratedName generated_name(std::string_view name) noexcept;
 system::File open_perf_map(const char* root, int pid, std::uint64_t since_ns) noexcept;
 // That of the session's process, if its pid is of our pid namespace.
 system::File open_perf_map(const session::Header&) noexcept;
-
-// Opens this process' own map for writing: `flags` are O_TRUNC or O_APPEND.
-system::File create_perf_map(int flags) noexcept;
 
 // Calls visit(line, offset of its name in the file) for each line of the file, from `offset` on,
 // until `visit` returns false. Returns where the first line begins that was not visited. Lines

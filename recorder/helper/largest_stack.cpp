@@ -182,8 +182,9 @@ bool is_own_code(std::string_view module) noexcept {
 
 bool is_programs_own(const View& view, std::uint64_t frame, const session::Code& code) noexcept {
   const std::string_view file = view.string(code.file);
-  return session::kind_of(frame) == FrameKind::python ? text::is_programs_own(file)
-                                                      : text::is_programs_own_script(file);
+  if (session::kind_of(frame) == FrameKind::python) return text::is_programs_own(file);
+  return file.empty() ? text::is_programs_own_method(view.string(code.name))
+                      : text::is_programs_own_script(file);
 }
 
 }  // namespace
@@ -229,15 +230,14 @@ std::uint64_t StackKey::of(const View& view, std::uint32_t node, bool runs_code)
       case FrameKind::python:
         if (view.read(TableId::codes, session::code_of(frame), code) &&
             !text::is_import_machinery(view.string(code.file)))
-          add(session::python_frame(session::code_of(frame), 0),
-              text::line_of(view, code, frame));
+          add(session::python_frame(session::code_of(frame), 0), text::line_of(view, code, frame));
         return;
       case FrameKind::script:
         add(session::script_frame(session::code_of(frame), 0), session::script_line_of(frame));
         return;
       case FrameKind::native:
         if (!runs_code || (view.read(TableId::modules, session::module_of(frame), module) &&
-                             is_own_code(view.string(module.path))))
+                           is_own_code(view.string(module.path))))
           add(frame, 0);
         return;
       case FrameKind::special:

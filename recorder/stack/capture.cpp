@@ -52,6 +52,8 @@ void name_frames(InHook hook, ThreadStacks& thread, const NativeStack& stack,
       code = code_range_at(hook, address);
     frame->word = session::native_frame(code.module, frame->pc - code.base,
                                         {.exact = frame->exact, .guessed = frame->guessed});
+    if (code.module != 0) continue;
+    if (const std::uint64_t line = java_frame(hook, frame->pc)) frame->word = line;
   }
 }
 
@@ -101,7 +103,6 @@ void start() noexcept {
   start_odd_frames(hook);
   if constexpr (kSelfCheck) start_self_check(hook);
   python_start();
-  java_start();
 }
 
 namespace {

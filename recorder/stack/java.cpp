@@ -1,18 +1,16 @@
 #include "recorder/stack/java.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
 #include "common/machine/java_frames.h"
-#include "common/names/perf_map.h"
+#include "common/session/view.h"
 #include "common/system/memory.h"
 #include "common/system/text.h"
+#include "recorder/python/codes.h"
 #include "recorder/python/interpreter.h"
 #include "recorder/stack/modules.h"
 #include "recorder/symbols/elf_symbols.h"
@@ -142,6 +140,25 @@ constinit AddressRange g_libjvm_range;
 constexpr std::uint32_t kMostTries = 256;
 constinit std::atomic<std::uint32_t> g_tries{0};  // left to read them
 
+// A bytecode of a method. Its own address is what the walk has for it.
+struct Line {
+  std::atomic<std::uint64_t> method, bytecode;
+  std::atomic<std::uint64_t> frame, stamp;  // its frame in the session, and when that was right
+};
+// The lines of a compiled method's frame.
+struct Call {
+  std::atomic<std::uint64_t> pc;
+  std::uint64_t method;
+  std::atomic<std::uint32_t> count;  // 0: not written yet
+  std::uint32_t lines[kMostInlined];
+};
+struct Lines {
+  static constexpr std::uint32_t kLines = 1 << 16, kCalls = 1 << 14, kMostProbes = 64;
+  Line lines[kLines];
+  Call calls[kCalls];
+};
+constinit Lines* g_lines = nullptr;  // nullptr: there was no JVM, or no memory
+
 bool is_ready(InHook hook) noexcept {
   static constinit std::atomic<bool> g_busy{false};
   if (g_ready.load(std::memory_order_acquire)) return true;
@@ -152,6 +169,8 @@ bool is_ready(InHook hook) noexcept {
     symbols::ElfSymbols module(hook, start);
     HotSpot java;
     if (read_tables(hook, module, java)) {
+      if (g_lines == nullptr && prepare_codes())
+        g_lines = static_cast<Lines*>(system::map_private(sizeof(Lines)));
       g_java = java;
       g_libjvm_range = loaded_module(module_slot_at(hook, start)).mapped;
       g_ready.store(true, std::memory_order_release);
@@ -265,75 +284,47 @@ bool add_constant(InHook hook, std::uint64_t pool, std::uint64_t index,
                     '/', text);
 }
 
-// "java:com.acme.Cache.keep com/acme/Cache.java:12"
-bool add_name(InHook hook, std::uint64_t method, std::uint64_t bytecode,
-              system::Text& text) noexcept {
+// What a line is called: "com.acme.Cache.keep", "com/acme/Cache.java", 12.
+struct Names {
+  char function_text[512], file_text[256];
+  system::Text function{function_text}, file{file_text};  // file empty: unknown
+  std::uint32_t line = 0;                                 // 0: unknown
+};
+
+bool find_names(InHook hook, std::uint64_t method, std::uint64_t bytecode, Names& names) noexcept {
   const auto constant = read_or_zero<std::uint64_t>(hook, method + g_java.const_method);
   const auto pool = read_or_zero<std::uint64_t>(hook, constant + g_java.constants);
   const auto holder = read_or_zero<std::uint64_t>(hook, pool + g_java.holder);
-  text << names::kJavaMark;
-  const std::size_t from = text.size();
-  if (!add_symbol(hook, read_or_zero<std::uint64_t>(hook, holder + g_java.class_name), '.', text))
+  if (!add_symbol(hook, read_or_zero<std::uint64_t>(hook, holder + g_java.class_name), '.',
+                  names.function))
     return false;
-  const std::string_view owner = text.view().substr(from);
-  const std::size_t package = owner.rfind('.') + 1;  // 0: in none
-  text << '.';
+  const std::size_t package = names.function.view().rfind('.') + 1;  // 0: in none
+  for (const char letter : names.function.view().substr(0, package))
+    names.file << (letter == '.' ? '/' : letter);
+  names.function << '.';
   if (!add_constant(hook, pool, read_or_zero<std::uint16_t>(hook, constant + g_java.name_index),
-                    text))
+                    names.function))
     return false;
   const auto source = read_or_zero<std::uint16_t>(hook, pool + g_java.source_index);
-  const std::uint32_t line = source == 0 ? 0 : line_of(hook, constant, bytecode);
-  if (line == 0) return true;
-  text << ' ';
-  for (const char letter : owner.substr(0, package)) text << (letter == '.' ? '/' : letter);
-  if (!add_constant(hook, pool, source, text)) return false;
-  text << ':';
-  text.number(line);
+  names.line = source == 0 ? 0 : line_of(hook, constant, bytecode);
+  if (names.line == 0 || !add_constant(hook, pool, source, names.file)) {
+    names.line = 0;
+    names.file.clear();
+  }
   return true;
 }
-
-// A bytecode of a method. Its own address is what stacks have for it.
-struct Line {
-  std::atomic<std::uint64_t> method, bytecode;
-};
-// The lines of a compiled method's frame.
-struct Call {
-  std::atomic<std::uint64_t> pc;
-  std::uint64_t method;
-  std::atomic<std::uint32_t> count;  // 0: not written yet
-  std::uint32_t lines[kMostInlined];
-};
-struct Lines {
-  static constexpr std::uint32_t kLines = 1 << 16, kCalls = 1 << 14, kMostProbes = 64;
-  Line lines[kLines];
-  Call calls[kCalls];
-};
-constinit Lines* g_lines = nullptr;  // nullptr: without --jit-names
 
 std::uint64_t hash_of(std::uint64_t a, std::uint64_t b) noexcept {
   return (a ^ std::rotl(b, 32)) * 0x9e37'79b9'7f4a'7c15 >> 20;
 }
 
-constinit std::atomic<bool> g_is_map_ours{false};
-
-void write_name(InHook hook, const Line& line, std::uint64_t method,
-                std::uint64_t bytecode) noexcept {
-  char buffer[1024];
-  system::Text text{buffer};
-  text.hex(reinterpret_cast<std::uint64_t>(&line));
-  text << ' ';
-  text.hex(sizeof line);
-  text << ' ';
-  if (!add_name(hook, method, bytecode, text)) return;
-  text << '\n';
-  // What an earlier process with this pid left there is of no use.
-  const bool is_first = !g_is_map_ours.exchange(true, std::memory_order_relaxed);
-  const system::File map = names::create_perf_map(is_first ? O_TRUNC : O_APPEND);
-  if (map.is_open()) map.write(text.view().data(), text.view().size());
+constinit std::atomic<std::uint64_t> g_forks{0};  // each begins another session
+std::uint64_t stamp_now() noexcept {
+  return g_forks.load(std::memory_order_relaxed) << 32 | g_code_era.load(std::memory_order_acquire);
 }
 
 // The number of the line in the table; kLines: there is no space for it.
-std::uint32_t number_of(InHook hook, std::uint64_t method, std::uint64_t bytecode) noexcept {
+std::uint32_t number_of(std::uint64_t method, std::uint64_t bytecode) noexcept {
   const std::uint64_t hash = hash_of(method, bytecode);
   for (std::uint32_t probe = 0; probe != Lines::kMostProbes; ++probe) {
     const auto number = static_cast<std::uint32_t>((hash + probe) % Lines::kLines);
@@ -341,7 +332,6 @@ std::uint32_t number_of(InHook hook, std::uint64_t method, std::uint64_t bytecod
     std::uint64_t owner = line.method.load(std::memory_order_relaxed);
     if (owner == 0 && line.method.compare_exchange_strong(owner, method)) {
       line.bytecode.store(bytecode + 1, std::memory_order_relaxed);
-      write_name(hook, line, method, bytecode);
       return number;
     }
     // A thread that has just taken it may not have written the bytecode: then the line is twice in
@@ -408,7 +398,7 @@ void find_lines(InHook hook, const JavaCode& code, std::uint64_t pc, std::uint64
                 std::uint32_t (&lines)[kMostInlined], std::uint32_t& count) noexcept {
   const DebugInformation of = debug_information(hook, code.blob);
   const auto add = [&](std::uint64_t found, std::uint64_t bytecode) noexcept {
-    const std::uint32_t number = found == 0 ? Lines::kLines : number_of(hook, found, bytecode);
+    const std::uint32_t number = found == 0 ? Lines::kLines : number_of(found, bytecode);
     if (number != Lines::kLines) lines[count++] = number;
   };
   count = 0;
@@ -482,10 +472,10 @@ JavaCode java_code_at(InHook hook, std::uint64_t pc) noexcept {
           words <= 0 ? 0 : static_cast<std::uint64_t>(words) * 8};
 }
 
-bool interpreted_java_line(InHook hook, std::uint64_t method, std::uint64_t bytecode,
+bool interpreted_java_line(std::uint64_t method, std::uint64_t bytecode,
                            std::uint64_t& address) noexcept {
   if (g_lines == nullptr || method == 0 || method % 8 != 0) return false;
-  const std::uint32_t number = number_of(hook, method, bytecode);
+  const std::uint32_t number = number_of(method, bytecode);
   address = address_of(number);
   return number != Lines::kLines;
 }
@@ -512,10 +502,23 @@ std::uint32_t compiled_java_lines(InHook hook, const JavaCode& code, std::uint64
   return 0;
 }
 
-void java_start() noexcept {
-  const char* const wanted = std::getenv(names::kJitNamesVariable);
-  if (machine::kKnowsJavaFrames && wanted != nullptr && *wanted == '1')
-    g_lines = static_cast<Lines*>(system::map_private(sizeof(Lines)));
+std::uint64_t java_frame(InHook hook, std::uint64_t pc) noexcept {
+  const std::uint64_t number =
+      g_lines == nullptr ? Lines::kLines
+                         : (pc - reinterpret_cast<std::uint64_t>(g_lines->lines)) / sizeof(Line);
+  if (number >= Lines::kLines) return 0;
+  Line& line = g_lines->lines[number];
+  const std::uint64_t now = stamp_now();
+  if (line.stamp.load(std::memory_order_acquire) == now) return line.frame;
+  Names names;
+  const std::uint64_t bytecode = line.bytecode.load(std::memory_order_relaxed) - 1;
+  if (!find_names(hook, line.method, bytecode, names)) return 0;
+  const std::uint32_t code = add_code(hook, {names.file.view(), names.function.view(), {}, 0});
+  if (code == 0) return 0;
+  const std::uint64_t frame = session::script_frame(code, names.line);
+  line.frame.store(frame, std::memory_order_relaxed);
+  line.stamp.store(now, std::memory_order_release);
+  return frame;
 }
 
 void java_module_loaded(InHook hook, std::uint64_t start) noexcept {
@@ -536,6 +539,7 @@ void java_modules_unloaded(InHook hook) noexcept {
 }
 
 void java_reset_after_fork() noexcept {
+  g_forks.fetch_add(1, std::memory_order_relaxed);
   g_ready.store(false, std::memory_order_relaxed);
   g_tries.store(0, std::memory_order_relaxed);
 }

@@ -5,9 +5,8 @@
 // that were inlined into it, and the method that the interpreter runs. So Java's frames need
 // neither frame pointers nor an agent.
 //
-// A frame's line, a bytecode of a method, is recorded as an address of a table of ours. Its name
-// goes to the map for perf (common/names/perf_map.h) when the line is first seen: HotSpot itself
-// writes a map only when it ends, and none of interpreted methods.
+// A walk has an address of a table of ours for a frame's line, which is a bytecode of a method. The
+// session has its function and line.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +27,8 @@ struct JavaCode {
 // returned.
 JavaCode java_code_at(InHook, std::uint64_t pc) noexcept;
 
-// The line that the interpreter runs, in `address`. False: unknown, or without --jit-names.
-bool interpreted_java_line(InHook, std::uint64_t method, std::uint64_t bytecode,
+// The line that the interpreter runs, in `address`. False: unknown.
+bool interpreted_java_line(std::uint64_t method, std::uint64_t bytecode,
                            std::uint64_t& address) noexcept;
 
 // The lines of a compiled method's frame, those of inlined methods first. Returns how many.
@@ -37,7 +36,9 @@ std::uint32_t compiled_java_lines(InHook, const JavaCode&, std::uint64_t pc,
                                   std::span<std::uint64_t> addresses) noexcept;
 inline constexpr std::uint32_t kMostInlined = 16;
 
-void java_start() noexcept;
+// The frame, in the session, of such an address; 0: it is none, or the line has no name.
+std::uint64_t java_frame(InHook, std::uint64_t pc) noexcept;
+
 void java_module_loaded(InHook, std::uint64_t start) noexcept;
 void java_modules_unloaded(InHook) noexcept;
 void java_reset_after_fork() noexcept;  // a child has no JVM

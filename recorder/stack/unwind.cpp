@@ -217,7 +217,7 @@ std::uint32_t Walk::lines_of(InHook hook, const FrameState& frame,
   return code.kind == JavaCode::Kind::interpreter && frame.bp >= frame.sp &&
                  read(hook, frame.bp - machine::kJavaMethod, method) &&
                  read(hook, frame.bp - machine::kJavaBytecode, bytecode) &&
-                 interpreted_java_line(hook, method, bytecode, addresses[0])
+                 interpreted_java_line(method, bytecode, addresses[0])
              ? 1
              : 0;
 }

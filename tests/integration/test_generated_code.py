@@ -223,11 +223,10 @@ def java_line(function: str, text: str) -> str:
     return f"Keeps.java:{number} Keeps.{function}"
 
 
-def killed_java(oomrec, tmp_path, options: list[str], java: list[str], way: str) -> dict:
+def killed_java(oomrec, tmp_path, java: list[str], way: str) -> dict:
     (tmp_path / "Keeps.java").write_text(JAVA)
-    run = oomrec(
-        "run", "--mode", "exact", *options, "--", "java", *java, "Keeps.java", way, exits=128 + 9
-    )
+    command = ["java", *java, "Keeps.java", way]
+    run = oomrec("run", "--mode", "exact", "--", *command, exits=128 + 9)
     return oomrec.json("show", run.only_bundle())
 
 
@@ -237,8 +236,9 @@ def killed_java(oomrec, tmp_path, options: list[str], java: list[str], way: str)
 @pytest.mark.parametrize("java", [[], ["-Xint"], ["-XX:TieredStopAtLevel=1", "-Xbatch"]])
 def test_a_line_of_java_holds_direct_memory(oomrec, tmp_path, java, way):
     """After a SIGKILL, interpreted or compiled, by the line that asked for it."""
-    shown = killed_java(oomrec, tmp_path, ["--jit-names"], java, way)
-    map_of(shown).unlink()
+    shown = killed_java(oomrec, tmp_path, java, way)
+    assert_none_is_cut(shown)
+    assert not map_of(shown).exists()
     wanted = {
         "buffer": java_line("keepBuffer", "add(ByteBuffer"),
         "unsafe": java_line("keepUnsafe", "add(unsafe"),
@@ -250,14 +250,3 @@ def test_a_line_of_java_holds_direct_memory(oomrec, tmp_path, java, way):
     assert "JavaCalls::call_helper" in str(lines(largest)) and "start_thread" in str(lines(largest))
     assert not any(frame["guessed"] for frame in largest["stack"])
     assert not any("Keeps.lend" in str(lines(holder)) for holder in shown["holders"])
-
-
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="not tried there")
-@pytest.mark.needs_program("java")
-def test_without_names_javas_stack_is_whole(oomrec, tmp_path):
-    shown = killed_java(oomrec, tmp_path, [], [], "unsafe")
-    assert not map_of(shown).exists()
-    assert_none_is_cut(shown)
-    held = [holder for holder in shown["holders"] if "os::malloc" in str(lines(holder))]
-    assert "JavaCalls::call_helper" in str(lines(held[0])) and "start_thread" in str(lines(held[0]))
-    assert not any(frame["guessed"] for frame in held[0]["stack"])

@@ -28,10 +28,6 @@ bool is_unnamed_generated_code(const recording::Location& location,
          locations.module_path(location).empty();
 }
 
-bool runs_java(const recording::Location& location, const recording::Locations& locations) {
-  return text::base_name(locations.module_path(location)).starts_with("libjvm");
-}
-
 // The most informative line of a stack: the program's own, else the innermost. An address in a
 // stripped program says less than the name of a library's function. Columns are collapsed to single
 // spaces, for use in a sentence.
@@ -57,9 +53,7 @@ std::string line_of(const std::vector<recording::LocationId>& stack,
       std::any_of(stack.begin(), line, [&](recording::LocationId id) {
         return is_unnamed_generated_code(locations[id], locations);
       }))
-    text = fmt::format(
-        "code made at run time{}, called by {}",
-        runs_java(locations[*line], locations) ? " (see oomrec run --jit-names)" : "", text);
+    text = fmt::format("code made at run time, called by {}", text);
   const auto is_second_blank = [](char a, char b) { return a == ' ' && b == ' '; };
   text.erase(std::unique(text.begin(), text.end(), is_second_blank), text.end());
   return text;

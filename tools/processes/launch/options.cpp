@@ -143,7 +143,7 @@ bool RunOptions::parse(const std::vector<std::string>& words, const Settings& en
   arguments.flag("--live", live_,
                  "show the program's memory live, as `oomrec top` does, above its output");
   arguments.flag("--jit-names", jit_names_,
-                 "name functions of Node.js, Java and .NET, which these compile at run time");
+                 "name functions of Node.js, Deno and .NET, which these compile at run time");
   arguments.rest("PROGRAM", program_, "the program and its arguments",
                  {std::begin(kPythonOptions), std::end(kPythonOptions)});
   if (!arguments.parse(words, Exit::run_failed)) return false;

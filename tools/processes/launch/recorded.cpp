@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "common/machine/java_frames.h"
-#include "common/names/perf_map.h"
 #include "common/program/suitability.h"
 #include "common/session/layout.h"
 #include "common/system/files.h"
@@ -95,15 +94,15 @@ struct Runtime {
   const char* variable;  // to which the options are added
   std::string_view options;
   char between = ' ';
+  bool is_needed = true;
 };
 constexpr Runtime kRuntimes[] = {
     {"NODE_OPTIONS", "--perf-basic-prof-only-functions --interpreted-frames-native-stack"},
     {"DENO_V8_FLAGS", "--perf-basic-prof-only-functions,--interpreted-frames-native-stack", ','},
-    // The recorder's own map of Java must not be overwritten by HotSpot's.
-    machine::kKnowsJavaFrames ? Runtime{names::kJitNamesVariable, "1"}
-                              : Runtime{"JAVA_TOOL_OPTIONS",
-                                        "-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
-                                        "-XX:+IgnoreUnrecognizedVMOptions -XX:+DumpPerfMapAtExit"},
+    {"JAVA_TOOL_OPTIONS",
+     "-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
+     "-XX:+IgnoreUnrecognizedVMOptions -XX:+DumpPerfMapAtExit",
+     ' ', !machine::kKnowsJavaFrames},
     {"DOTNET_PerfMapEnabled", "1"},
 };
 
@@ -114,7 +113,7 @@ Settings jit_name_settings() {
   for (const Runtime& runtime : kRuntimes) {
     const char* const present = std::getenv(runtime.variable);
     const std::string_view before = present != nullptr ? present : "";
-    if (before.find(runtime.options) != before.npos) continue;
+    if (!runtime.is_needed || before.find(runtime.options) != before.npos) continue;
     settings.emplace_back(runtime.variable, before.empty() ? std::string{runtime.options}
                                                            : std::string{before} + runtime.between +
                                                                  std::string{runtime.options});
