@@ -21,24 +21,11 @@ class Search {
   Search(InHook hook, const LuaStateLayout& at, LuaCache& cache) noexcept
       : hook_(hook), at_(at), cache_(cache) {}
 
-  // All words of the memory, from the outermost on.
+  // All words of the memory, from the outermost on. Most of those that may be a pointer to a state
+  // are none, and a system call for each takes long: first only those to blocks that are known.
   void in(std::uint64_t low, std::uint64_t high) noexcept {
-    constexpr std::uint64_t kMost = 64 * 1024;
-    auto& words = cache_.words;
-    std::memset(cache_.seen, 0, sizeof cache_.seen);
-    low_ = low;
-    high_ = high;
-    for (std::uint64_t end = std::min(high, low + kMost); end > low;) {
-      const std::uint64_t from = std::max(low, (end - 1) & ~std::uint64_t{sizeof words - 1});
-      if (!symbols::read_own_memory(hook_, from, words, end - from)) break;
-      for (std::uint64_t cell = end; cell > from;) {
-        cell -= 8;
-        const std::uint64_t word = words[(cell - from) / 8];
-        if (may_be_state(word) && !was_seen(word)) add(word, cell);
-      }
-      end = from;
-    }
-    check();
+    in(low, high, Among::known_blocks);
+    if (found_ == 0) in(low, high, Among::all);
   }
 
   void add(std::uint64_t word, std::uint64_t cell) noexcept {
@@ -52,21 +39,7 @@ class Search {
       cache_.pieces.add(cache_.candidates[i].address, cache_.headers[i], sizeof cache_.headers[i],
                         block_of(cache_.candidates[i].address));
     cache_.pieces.read(hook_);
-    for (std::uint32_t i = 0; i != count_; ++i) {
-      const LuaState state{.address = cache_.candidates[i].address,
-                           .global = word_of(i, at_.global),
-                           .call = word_of(i, at_.call),
-                           .stack = word_of(i, at_.stack),
-                           .base = word_of(i, kJitBase)};
-      if (cache_.headers[i][at_.tag_at] != at_.tag || cache_.headers[i][at_.status] != 0 ||
-          !is_global(state.global) || state.call == 0 || is_base(state, state.call))
-        continue;
-      if (found_ == kLuaStates) {  // the outermost goes
-        std::move(all_ + 1, all_ + kLuaStates, all_);
-        --found_;
-      }
-      all_[found_++] = {state, cache_.candidates[i].cell};
-    }
+    for (std::uint32_t i = 0; i != count_; ++i) judge(i);
     count_ = 0;
   }
 
@@ -80,6 +53,49 @@ class Search {
   std::span<const Found> found() const noexcept { return {all_, found_}; }  // the outermost first
 
  private:
+  enum class Among : bool { known_blocks, all };
+
+  void in(std::uint64_t low, std::uint64_t high, Among among) noexcept {
+    constexpr std::uint64_t kMost = 64 * 1024;
+    auto& words = cache_.words;
+    std::memset(cache_.seen, 0, sizeof cache_.seen);
+    low_ = low;
+    high_ = high;
+    for (std::uint64_t end = std::min(high, low + kMost); end > low;) {
+      const std::uint64_t from = std::max(low, (end - 1) & ~std::uint64_t{sizeof words - 1});
+      if (!symbols::read_own_memory(hook_, from, words, end - from)) break;
+      for (std::uint64_t cell = end; cell > from;) {
+        cell -= 8;
+        const std::uint64_t word = words[(cell - from) / 8];
+        if (may_be_state(word) && !was_seen(word) && (among == Among::all || is_in_block(word)))
+          add(word, cell);
+      }
+      end = from;
+    }
+    check();
+  }
+
+  void judge(std::uint32_t number) noexcept {
+    const LuaState state{.address = cache_.candidates[number].address,
+                         .global = word_of(number, at_.global),
+                         .call = word_of(number, at_.call),
+                         .stack = word_of(number, at_.stack),
+                         .base = word_of(number, kJitBase)};
+    const unsigned char* const header = cache_.headers[number];
+    if (header[at_.tag_at] != at_.tag || header[at_.status] != 0 || !is_global(state.global) ||
+        state.call == 0 || is_base(state, state.call))
+      return;
+    if (found_ == kLuaStates) {  // the outermost goes
+      std::move(all_ + 1, all_ + kLuaStates, all_);
+      --found_;
+    }
+    all_[found_++] = {state, cache_.candidates[number].cell};
+  }
+
+  bool is_in_block(std::uint64_t state) const noexcept {
+    return g_is_block != nullptr && g_is_block(block_of(state), sizeof cache_.headers[0]);
+  }
+
   std::uint64_t word_of(std::uint32_t number, std::uint16_t offset) const noexcept {
     return load<std::uint64_t>(reinterpret_cast<std::uint64_t>(cache_.headers[number] + offset));
   }
