@@ -130,6 +130,7 @@ PROBE int probe_stack(char* out, unsigned capacity) {
       case session::FrameKind::native:
         put_native_frame(writer, view, frame);
         break;
+      case session::FrameKind::script:
       case session::FrameKind::special:
         writer.put("special\n");
         break;

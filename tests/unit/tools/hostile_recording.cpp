@@ -113,9 +113,10 @@ SessionImage recording() {
   const u32 lane = image.lane(64);
   u32 node = image.node(0, special_frame(SpecialFrame::thread_group, group));
   u64 address = 0x10000;
-  for (const u64 frame :
-       {special_frame(SpecialFrame::context, label), python_frame(function, 0),
-        python_frame(large, 0), python_frame(forged, 0), native_frame(library, 0x1234)}) {
+  for (const u64 frame : {special_frame(SpecialFrame::context, label), python_frame(function, 0),
+                          python_frame(large, 0), python_frame(forged, 0),
+                          script_frame(function, 7), script_frame(forged, ~u32{0}),
+                          script_frame(0x1fff'ffff, 1), native_frame(library, 0x1234)}) {
     node = image.node(node, frame);
     image.holder(node, Space::heap, u64{100} << 20, 10);
     image.allocate(lane, Space::heap, address += 0x1000, u64{100} << 20, node);
