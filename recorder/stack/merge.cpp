@@ -19,7 +19,6 @@
 
 #include "common/session/view.h"
 #include "recorder/python/interpreter.h"
-#include "recorder/stack/java.h"
 
 namespace oomrec::stack {
 namespace {
@@ -32,8 +31,6 @@ bool in_eval_loop(const NativeFrame& frame) noexcept {
 
 std::uint64_t word_of(InHook hook, const NativeFrame& frame) noexcept {
   const ModuleRef module = module_at(hook, frame.exact ? frame.pc : frame.pc - 1);
-  const std::uint64_t line = module.id == 0 ? java_frame(hook, frame.pc) : 0;
-  if (line != 0) return line;
   return session::native_frame(module.id, frame.pc - module.base,
                                {.exact = frame.exact, .guessed = frame.guessed});
 }
