@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "common/names/perf_map.h"
+#include "common/session/view.h"
 #include "common/text/frames.h"
 #include "common/text/own_code.h"
 #include "tools/recording/symbolize/cached_symbols.h"
