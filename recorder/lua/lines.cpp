@@ -185,11 +185,8 @@ bool find_line(InHook hook, const LuaLayout& at, const LuaCall& call, LuaLine& l
       is_known && number != 0 ? static_cast<std::uint32_t>(number) - 1 : 0;
   const std::uint32_t at_line =
       is_jit ? jit_line_of(hook, at, bytes, instruction) : line_of(hook, at, bytes, instruction);
-  line = {.instruction = call.instruction,
-          .prototype = prototype,
-          .words = {},
-          .frame = session::script_frame(id, at_line),
-          .stamp = 0};
+  line.prototype = prototype;
+  line.frame = session::script_frame(id, at_line);
   std::copy_n(prototype_in(at, bytes).words, std::size(line.words), line.words);
   return true;
 }

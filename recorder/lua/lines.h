@@ -15,7 +15,7 @@ struct LuaPrototype {
 LuaPrototype prototype_in(const LuaLayout&,
                           const unsigned char (&bytes)[kLuaPrototypeBytes]) noexcept;
 
-// What `call` runs, in `line`, without a stamp. False: it cannot be told.
+// What `call` runs, in `line`, without key and stamp. False: it cannot be told.
 bool find_line(InHook, const LuaLayout&, const LuaCall& call, LuaLine& line) noexcept;
 
 }  // namespace oomrec::stack

@@ -39,8 +39,7 @@ class Frames {
 
  private:
   LuaLine& slot_of(const LuaCall& call) const noexcept {
-    const std::uint64_t key = call.instruction != 0 ? call.instruction : call.function;
-    return cache_.lines[(key * 0x9e3779b97f4a7c15u >> 32) % std::size(cache_.lines)];
+    return cache_.lines[(key_of(call) * 0x9e3779b97f4a7c15u >> 32) % std::size(cache_.lines)];
   }
   std::uint64_t stamp() const noexcept {
     return cache_.epoch << 32 | g_code_era.load(std::memory_order_acquire);
@@ -51,8 +50,7 @@ class Frames {
     for (std::uint32_t i = 0; i != cache_.count; ++i) {
       const LuaCall& call = cache_.calls[i];
       const LuaLine& line = slot_of(call);
-      is_known_[i] = call.is_of_lua && call.instruction != 0 &&
-                     line.instruction == call.instruction && line.stamp == stamp();
+      is_known_[i] = call.is_of_lua && line.key == key_of(call) && line.stamp == stamp();
       if (is_known_[i])
         cache_.pieces.add(line.prototype, cache_.prototypes[i], kLuaPrototypeBytes, line.prototype);
     }
@@ -64,14 +62,12 @@ class Frames {
     if (!call.is_of_lua) return;
     LuaLine& line = slot_of(call);
     const bool is_same =
-        is_known_[number] && line.instruction == call.instruction &&
+        is_known_[number] && line.key == key_of(call) &&
         std::ranges::equal(prototype_in(at_, cache_.prototypes[number]).words, line.words);
     if (!is_same) {
       const std::uint64_t now = stamp();
-      if (!find_line(hook_, at_, call, line)) {
-        line = {};
-        line.instruction = call.instruction;
-      }
+      if (!find_line(hook_, at_, call, line)) line = {};
+      line.key = key_of(call);
       line.stamp = now;
     }
     if (line.frame != 0) cache_.frames[shown_++] = {line.frame, loops_, 0, 0};

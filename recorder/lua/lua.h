@@ -4,7 +4,8 @@
 // Each coroutine has a lua_State, whose list of calls needs no unwinding, but nothing says which
 // coroutine runs. We look for those that do on the thread's stack: the interpreter's C functions
 // have a pointer to their state there. A state that neither runs nor waits for one that it resumed
-// tells so itself. Everything is read by system calls, since any word may look like a pointer.
+// tells so itself. Any word may look like a pointer, so what it points to is read by system calls,
+// or in blocks that are known (pieces.h).
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,9 @@ namespace oomrec::stack {
 
 // A function at an instruction, and its frame in the session.
 struct LuaLine {
-  std::uint64_t instruction;  // where it goes on; 0: none
-  std::uint64_t prototype;    // the function's
-  std::uint64_t words[4];     // by which we see that it is the same one
+  std::uint64_t key;        // key_of() its call; 0: none
+  std::uint64_t prototype;  // the function's
+  std::uint64_t words[4];   // by which we see that it is the same one
   std::uint64_t frame;
   std::uint64_t stamp;  // of LuaCache: when `frame` was right
 };
@@ -50,6 +51,9 @@ struct LuaCall {
   bool is_of_lua;             // not of C
   bool is_fresh;              // the outermost of a loop
 };
+constexpr std::uint64_t key_of(const LuaCall& call) noexcept {
+  return call.instruction != 0 ? call.instruction : call.function;
+}
 
 inline constexpr std::uint32_t kLuaCalls = Pieces::kMost;  // so many of the innermost are read
 inline constexpr std::size_t kLuaCallBytes = 72, kLuaPrototypeBytes = 120;  // that we read
