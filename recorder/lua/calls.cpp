@@ -30,6 +30,7 @@ class CallWalk {
       if (count_ == kLuaCalls) return false;
       LuaCall& call = cache_.fresh_calls[count_++] = call_at(address);
       call.stack = state.stack;
+      call.is_innermost = address == state.call;
       address = call.outer;
     }
     return true;
@@ -54,7 +55,8 @@ class CallWalk {
             .instruction = word(at_.savedpc),
             .stack = 0,
             .is_of_lua = ((status & at_.kind_bit) != 0) != at_.is_bit_of_c,
-            .is_fresh = at_.fresh_bit == 0 || (status & at_.fresh_bit) != 0};
+            .is_fresh = at_.fresh_bit == 0 || (status & at_.fresh_bit) != 0,
+            .is_innermost = false};
   }
 
   LuaCall call_at(std::uint64_t address) noexcept {

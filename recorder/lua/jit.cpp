@@ -41,7 +41,8 @@ class JitWalk {
                                         .instruction = instruction,
                                         .stack = state.stack,
                                         .is_of_lua = false,
-                                        .is_fresh = type == kOfC};
+                                        .is_fresh = type == kOfC,
+                                        .is_innermost = false};
       }
       is_shown = type != kVararg;
       std::uint64_t distance = link & kDistanceBits;

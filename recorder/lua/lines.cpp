@@ -93,6 +93,26 @@ std::uint32_t line_of(InHook hook, const LuaLayout& at,
   return line > 0 ? static_cast<std::uint32_t>(line) : 0;
 }
 
+// From 5.4 on a function does not write down where it is when it makes a table. `number`: the
+// instruction where it last did, and goes on behind. If that was a call, which has returned, or its
+// beginning, and a table follows before it would write that down again, then it makes the table.
+// Returns the instruction, or the one before `number`.
+std::uint32_t instruction_of(InHook hook, const LuaLayout& at, std::uint64_t code,
+                             std::uint32_t number, std::uint32_t size, bool is_innermost) noexcept {
+  constexpr std::uint32_t kMost = 16, kOperation = 0x7f, kNewTable = 19, kCall = 68;
+  constexpr std::uint32_t kLastThatReads = 14;  // OP_GETFIELD: up to there they move a value
+  const std::uint32_t last = number == 0 ? 0 : number - 1;
+  std::uint32_t next[kMost] = {};
+  const std::uint32_t count = std::min(kMost, size - last);
+  if (!is_innermost || at.absolute_lines == 0 ||
+      !read_own_memory(hook, code + last * kInstructionBytes, next, count * kInstructionBytes))
+    return last;
+  std::uint32_t i = 0;
+  if (number != 0 && (next[i++] & kOperation) != kCall) return last;
+  while (i < count && (next[i] & kOperation) <= kLastThatReads) ++i;
+  return i < count && (next[i] & kOperation) == kNewTable ? last + i : last;
+}
+
 // Of LuaJIT: how far behind the function's first one, in as many bytes as that takes; the first
 // instruction has none.
 std::uint32_t jit_line_of(InHook hook, const LuaLayout& at,
@@ -180,9 +200,10 @@ bool find_line(InHook hook, const LuaLayout& at, const LuaCall& call, LuaLine& l
   }
   const std::uint32_t id = add_code(hook, {file.view(), name.view(), {}, defined});
   if (id == 0) return false;
-  // 0: the function was only called, or has not told since.
   const std::uint32_t instruction =
-      is_known && number != 0 ? static_cast<std::uint32_t>(number) - 1 : 0;
+      is_known ? instruction_of(hook, at, code, static_cast<std::uint32_t>(number), size,
+                                call.is_innermost)
+               : 0;
   const std::uint32_t at_line =
       is_jit ? jit_line_of(hook, at, bytes, instruction) : line_of(hook, at, bytes, instruction);
   line.prototype = prototype;

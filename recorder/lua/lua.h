@@ -50,9 +50,11 @@ struct LuaCall {
   std::uint64_t stack;        // where Lua's stack is
   bool is_of_lua;             // not of C
   bool is_fresh;              // the outermost of a loop
+  bool is_innermost;          // of its state: what it called has returned
 };
+// Instructions are at multiples of 4.
 constexpr std::uint64_t key_of(const LuaCall& call) noexcept {
-  return call.instruction != 0 ? call.instruction : call.function;
+  return (call.instruction != 0 ? call.instruction : call.function) | call.is_innermost;
 }
 
 inline constexpr std::uint32_t kLuaCalls = Pieces::kMost;  // so many of the innermost are read

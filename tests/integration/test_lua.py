@@ -164,6 +164,37 @@ def test_the_line_in_a_long_function(oomrec, tmp_path, interpreter):
     assert {line for line, _ in found.most_common(2)} == set(expected), found
 
 
+TABLES = """local kept = {}
+local function name(i) return i end
+local function make()
+  local made = {}
+  return made
+end
+for i = 1, 300000 do
+  local first = name(i)
+  local row = {}
+  kept[i] = row
+  kept[-i] = make()
+end
+os.exit(0)
+"""
+
+
+@pytest.mark.parametrize("interpreter", INTERPRETERS[:2])
+def test_a_table_after_a_call(oomrec, tmp_path, interpreter):
+    """From 5.4 on Lua does not say where it is when it makes one: the call's line would have it."""
+    (tmp_path / "tables.lua").write_text(TABLES)
+    run = oomrec(
+        "run", "--mode", "exact", "--dump-at-exit", "--", interpreter, "tables.lua", exits=0
+    )
+    shown = oomrec.json("show", "--at", "end", run.only_bundle())
+    blocks: Counter = Counter()
+    for holder in shown["holders"]:
+        blocks.update(dict.fromkeys(functions(holder)[:1], holder["count"]))
+    assert blocks["main chunk:9"] >= 300_000 and blocks["function <tables.lua:3>:4"] >= 300_000
+    assert blocks["main chunk:8"] + blocks["function <tables.lua:3>:3"] < 100, blocks
+
+
 @pytest.mark.needs_program("lua5.4")
 def test_code_without_lines_and_code_of_a_string(oomrec, tmp_path):
     (tmp_path / "stripped.lua").write_text(
