@@ -65,8 +65,7 @@ struct Arguments::State {
   Error translate(const CLI::ParseError& error, const std::vector<std::string>& words) const {
     const std::string message = error.what();
     const std::string name = message.substr(0, message.find(':'));
-    const auto row = std::find_if(rows.begin(), rows.end(),
-                                  [&](const Row& candidate) { return candidate.name == name; });
+    const auto row = std::ranges::find(rows, name, &Row::name);
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && row != rows.end()) {
       return {bad_input, fmt::format("{} needs a value", name),
               fmt::format("{} {}: {}", name, row->type, row->help)};
@@ -83,16 +82,15 @@ struct Arguments::State {
   }
 
   bool takes_value(std::string_view word) const {
-    return std::any_of(rows.begin(), rows.end(),
-                       [&](const Row& row) { return row.name == word && !row.type.empty(); });
+    return std::ranges::any_of(
+        rows, [&](const Row& row) { return row.name == word && !row.type.empty(); });
   }
 
   // The index of the first word that belongs to the program.
   std::size_t rest_begins(const std::vector<std::string>& words) const {
     std::size_t i = 0;
     while (i < words.size() && words[i] != "--" && words[i].starts_with("-") &&
-           std::find(rest_beginnings.begin(), rest_beginnings.end(), words[i]) ==
-               rest_beginnings.end()) {
+           std::ranges::find(rest_beginnings, words[i]) == rest_beginnings.end()) {
       const bool has_value = i + 1 < words.size() && words[i + 1] != "--";
       i += takes_value(words[i]) && has_value ? 2 : 1;
     }
@@ -104,7 +102,7 @@ struct Arguments::State {
     for (const Row& row : rows) names.push_back(row.name);
     for (const std::string& word : words) {
       const std::string_view name = std::string_view{word}.substr(0, word.find('='));
-      if (!name.starts_with("--") || std::find(names.begin(), names.end(), name) != names.end()) {
+      if (!name.starts_with("--") || std::ranges::find(names, name) != names.end()) {
         continue;
       }
       const std::string_view meant = nearest(name, names);
@@ -157,7 +155,7 @@ void Arguments::choice(const std::string& name, const std::string& type, std::st
   state_->add({name, type, fmt::format("{}: {}", help, list), words},
               fmt::format("one of {}", list), [&value, words](const std::string& text) {
                 value = text;
-                return std::find(words.begin(), words.end(), text) != words.end();
+                return std::ranges::find(words, text) != words.end();
               });
 }
 
@@ -207,8 +205,8 @@ bool Arguments::parse(const std::vector<std::string>& words, Exit bad_input) {
       state_->rest->erase(state_->rest->begin());
     }
   }
-  if (std::find(ours.begin(), ours.end(), "--help") != ours.end() ||
-      std::find(ours.begin(), ours.end(), "-h") != ours.end()) {
+  if (std::ranges::find(ours, "--help") != ours.end() ||
+      std::ranges::find(ours, "-h") != ours.end()) {
     fmt::print("{}", help());
     return false;
   }

@@ -35,7 +35,7 @@ void remove_duplicates(Json::Object& members, JsonBudget& budget) {
   const auto is_same = [&](const Key& a, const Key& b) {
     return a.hash == b.hash && members[a.at].key == members[b.at].key;
   };
-  std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
+  std::ranges::sort(keys, [&](const Key& a, const Key& b) {
     if (a.hash != b.hash) return a.hash < b.hash;
     const int order = members[a.at].key.compare(members[b.at].key);
     return order != 0 ? order < 0 : a.at < b.at;
@@ -147,9 +147,8 @@ void write_by_library(std::string& text, const nlohmann::ordered_json& value) {
 }
 
 void write_text(std::string& text, const std::string& value) {
-  const bool plain = std::all_of(value.begin(), value.end(), [](char c) {
-    return c >= ' ' && c < '\x7f' && c != '"' && c != '\\';
-  });
+  const bool plain = std::ranges::all_of(
+      value, [](char c) { return c >= ' ' && c < '\x7f' && c != '"' && c != '\\'; });
   if (!plain) return write_by_library(text, value);
   text += '"';
   text += value;

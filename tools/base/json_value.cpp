@@ -22,7 +22,7 @@ Json::Json(std::string_view text) : Json(std::string{text}) {}
 Json::Json(const char* text) : Json(std::string{text}) {}
 
 Json::Json(std::initializer_list<Json> elements) {
-  const bool members = std::all_of(elements.begin(), elements.end(), [](const Json& element) {
+  const bool members = std::ranges::all_of(elements, [](const Json& element) {
     return element.is_array() && element.size() == 2 && element[0].is_string();
   });
   if (!members) {
@@ -162,8 +162,7 @@ const Json& Json::at(std::string_view key) const {
 }
 
 bool Json::contains(std::string_view key) const noexcept {
-  return std::any_of(items().begin(), items().end(),
-                     [key](const Member& member) { return member.key == key; });
+  return std::ranges::any_of(items(), [key](const Member& member) { return member.key == key; });
 }
 
 void Json::erase(std::string_view key) {

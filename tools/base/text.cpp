@@ -145,7 +145,7 @@ std::string printable_prefix(std::string_view text, std::size_t most_bytes) {
 
 std::string with_controls_escaped(std::string json) {
   const auto is_escaped = [](char32_t point) { return is_control(point) && point != '\n'; };
-  const auto special = std::find_if(json.begin(), json.end(), [&](char byte) {
+  const auto special = std::ranges::find_if(json, [&](char byte) {
     const auto value = static_cast<unsigned char>(byte);
     return value >= 0x80 || is_escaped(value);
   });
@@ -180,7 +180,7 @@ std::string shell_word(std::string_view text) {
 }
 
 std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
+  return static_cast<std::size_t>(std::ranges::count_if(text, starts_character));
 }
 
 std::string clip(std::string_view text, std::size_t columns) {

@@ -19,8 +19,8 @@ namespace {
 using processes::Settings;
 
 bool has(const Settings& settings, std::string_view variable) {
-  return std::any_of(settings.begin(), settings.end(),
-                     [&](const auto& setting) { return setting.first == variable; });
+  return std::ranges::any_of(settings,
+                             [&](const auto& setting) { return setting.first == variable; });
 }
 
 Settings settings_of(const Settings& flags) {

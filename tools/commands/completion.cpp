@@ -105,9 +105,7 @@ int completion_command(const Words& words) {
   arguments.positional("SHELL", name, fmt::format("one of {}", fmt::join(names, ", ")), names);
   if (!arguments.parse(words)) return code(Exit::shown);
 
-  const auto* const shell =
-      std::find_if(std::begin(kShells), std::end(kShells),
-                   [&](const Shell& candidate) { return candidate.name == name; });
+  const auto* const shell = std::ranges::find(kShells, name, &Shell::name);
   if (shell == std::end(kShells)) {
     throw Error{Exit::bad_input,
                 name.empty()

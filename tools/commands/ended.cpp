@@ -52,8 +52,8 @@ fs::path normalized(const fs::path& directory) {
 // Of a running process, or of one that has ended and has no bundle yet.
 Sessions session_of(std::int32_t pid) {
   const Sessions sessions = bundles::sessions_of(bundles::dump_directories());
-  const auto youngest = std::find_if(sessions.begin(), sessions.end(),
-                                     [&](const auto& session) { return session.pid == pid; });
+  const auto youngest =
+      std::ranges::find_if(sessions, [&](const auto& session) { return session.pid == pid; });
   return youngest != sessions.end() ? Sessions{*youngest} : Sessions{};
 }
 

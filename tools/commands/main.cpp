@@ -54,8 +54,8 @@ void print_usage() {
   // An option of `run`, or what it runs.
   const std::string name{word};
   const bool is_option =
-      std::any_of(processes::option_rows().begin(), processes::option_rows().end(),
-                  [&](const processes::OptionRow& row) { return row.flag() == name; });
+      std::ranges::any_of(processes::option_rows(),
+                          [&](const processes::OptionRow& row) { return row.flag() == name; });
   if (is_option) meant = fmt::format("run {} …", name);
   if (access(name.c_str(), F_OK) == 0) meant = "run " + shell_word(name);
   throw Error{Exit::bad_input, fmt::format("unknown command '{}'", printable(word)),

@@ -55,7 +55,7 @@ bool DeathObserver::update() {
   processes_ = processes_in(observation_.cgroup.directory);
   if (processes_ && helper_ != 0) std::erase(*processes_, helper_);
   const auto is_other = [&](pid_t pid) { return pid != program_ && pid != getpid(); };
-  if (!processes_ || std::any_of(processes_->begin(), processes_->end(), is_other)) alone_ = false;
+  if (!processes_ || std::ranges::any_of(*processes_, is_other)) alone_ = false;
   last_sample_ns_ = system::monotonic_ns();
   return rose;
 }
@@ -110,11 +110,10 @@ DeathObservation DeathObserver::of_other(pid_t process) const {
       rose_after_ns != 0 &&
       rose_after_ns >= (earlier_[1] ? earlier_samples_ns_[1] : earlier_samples_ns_[0]);
   const auto is_another_gone = [&](pid_t pid) {
-    return pid != process && !std::binary_search(processes_->begin(), processes_->end(), pid);
+    return pid != process && !std::ranges::binary_search(*processes_, pid);
   };
   for (const auto& earlier : earlier_)
-    if (earlier)
-      observed.others_died |= std::any_of(earlier->begin(), earlier->end(), is_another_gone);
+    if (earlier) observed.others_died |= std::ranges::any_of(*earlier, is_another_gone);
   return observed;
 }
 
@@ -123,7 +122,7 @@ DeathObservation DeathObserver::ended(int wait_status) {
   const auto& before = earlier_[0];
   const std::uint64_t now = last_sample_ns_;
   const auto is_gone = [&](pid_t pid) {
-    return pid != program_ && !std::binary_search(processes_->begin(), processes_->end(), pid);
+    return pid != program_ && !std::ranges::binary_search(*processes_, pid);
   };
   observation_.wait_status = wait_status;
   if (!WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != forwarded_signal_)
@@ -137,7 +136,7 @@ DeathObservation DeathObserver::ended(int wait_status) {
   if (!before || !processes_) return observation_;  // the other processes are unknown
   observation_.counter_rose = is_recent((cgroup_.kills ? cgroup_ : system_).rose_after_ns, now);
   observation_.others_died =
-      is_recent(last_reaped_ns_, now) || std::any_of(before->begin(), before->end(), is_gone);
+      is_recent(last_reaped_ns_, now) || std::ranges::any_of(*before, is_gone);
   observation_.was_alone = alone_;
   return observation_;
 }

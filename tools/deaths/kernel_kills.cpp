@@ -202,7 +202,7 @@ class Reader {
     kill.pid = number_after(record.text, "reaped process ");
     kill.name = between(record.text, "(", "), ").value_or("");
     kill.line = record.text;
-    const bool is_known = std::any_of(kills_.begin(), kills_.end(), [&](const KernelKill& earlier) {
+    const bool is_known = std::ranges::any_of(kills_, [&](const KernelKill& earlier) {
       return earlier.pid == kill.pid && earlier.name == kill.name;
     });
     if (!is_known) kills_.push_back(std::move(kill));
@@ -246,7 +246,7 @@ bool matches_end(const KernelKill& kill, const KillQuery& query) {
 bool matches_pid(const KernelKill& kill, const KillQuery& query) {
   if (kill.pid == query.pid || (query.helper_pid != 0 && kill.pid == query.helper_pid)) return true;
   if (kill.process != 0) return kill.process == query.pid;
-  return std::find(query.threads.begin(), query.threads.end(), kill.pid) != query.threads.end();
+  return std::ranges::find(query.threads, kill.pid) != query.threads.end();
 }
 
 bool matches(const KernelKill& kill, const KillQuery& query) {
@@ -272,7 +272,7 @@ std::vector<KernelKill> kills_in(const KernelLog& log) {
 }
 
 bool is_named(const KillQuery& query, std::string_view logged) {
-  return std::any_of(query.names.begin(), query.names.end(), [&](const std::string& name) {
+  return std::ranges::any_of(query.names, [&](const std::string& name) {
     return name.substr(0, kNameBytes) == logged.substr(0, kNameBytes);
   });
 }
@@ -344,9 +344,8 @@ std::optional<KernelFault> fault_in(const LogRecord& record, const KillQuery& qu
   for (const Form& form : kForms) {
     const std::optional<Task> task = task_in(text, form.words);
     if (!task) continue;
-    const bool is_own =
-        task->pid == query.pid ||
-        std::find(query.threads.begin(), query.threads.end(), task->pid) != query.threads.end();
+    const bool is_own = task->pid == query.pid ||
+                        std::ranges::find(query.threads, task->pid) != query.threads.end();
     if (is_own && is_named(query, task->name))
       return KernelFault{form.signal, record.realtime_ns, record.text};
   }

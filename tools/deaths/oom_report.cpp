@@ -45,9 +45,8 @@ constexpr std::uint64_t ResidentMemory::*kResidentFields[] = {
 }  // namespace
 
 const ReportedProcess* OomReport::process(std::uint64_t pid) const {
-  const auto found =
-      std::find_if(processes.begin(), processes.end(),
-                   [&](const ReportedProcess& row) { return row.pid == pid || row.thread == pid; });
+  const auto found = std::ranges::find_if(
+      processes, [&](const ReportedProcess& row) { return row.pid == pid || row.thread == pid; });
   return found == processes.end() ? nullptr : &*found;
 }
 

@@ -241,8 +241,8 @@ std::vector<std::string> linked_allocator_notes(const bundles::Source& source) {
     if (holder.space == Space::map && share_of(holder.weight_bytes(), whole) >= kNotableHolderShare)
       bytes_of[module_of(source, holder.node)] += holder.weight_bytes();
   std::vector<std::pair<std::string, std::uint64_t>> modules{bytes_of.begin(), bytes_of.end()};
-  std::stable_sort(modules.begin(), modules.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(modules,
+                           [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<std::string> notes;
   for (const auto& [path, bytes] : modules) {
     const double share = share_of(bytes, whole);

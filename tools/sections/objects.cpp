@@ -120,9 +120,8 @@ std::string line(std::string_view text) { return fmt::format("      {}\n", print
 // The innermost Python frame ("train.py:6 make_batch"), below the library's own frames. 0 if there
 // is none.
 std::size_t first_python_frame(const std::vector<std::string>& stack) {
-  const auto first = std::find_if(stack.begin(), stack.end(), [](const std::string& frame) {
-    return frame.find(".py:") != std::string::npos;
-  });
+  const auto first = std::ranges::find_if(
+      stack, [](const std::string& frame) { return frame.find(".py:") != std::string::npos; });
   return first != stack.end() ? static_cast<std::size_t>(first - stack.begin()) : 0;
 }
 

@@ -143,9 +143,8 @@ std::string others_text(const bundles::Processes& related, const bundles::Source
 std::optional<Episode> episode_of(const bundles::Source& source) {
   if (source.bundle.empty() || source.is_job()) return std::nullopt;
   std::vector<bundles::BundleSummary> all = bundles::bundles_in({source.bundle.parent_path()});
-  const auto own = std::find_if(all.begin(), all.end(), [&](const bundles::BundleSummary& bundle) {
-    return bundle.path == source.bundle;
-  });
+  const auto own = std::ranges::find_if(
+      all, [&](const bundles::BundleSummary& bundle) { return bundle.path == source.bundle; });
   if (own == all.end()) return std::nullopt;
   const std::uint32_t root = own->episode.root;
   Episode episode{{}, file_name_of(all[root]), own->episode.role, {}};

@@ -105,8 +105,8 @@ std::string ranks_text(const Json& ranks, const Terminal& terminal, bool full) {
     for (const Json& row : all) rows.push_back(&row);
   if (!full && rows.size() > kShownRanks) {
     const auto is_well = [](const Json* row) { return member(*row, "trouble").is_null(); };
-    std::stable_sort(rows.begin(), rows.end(),
-                     [&](const Json* a, const Json* b) { return is_well(a) < is_well(b); });
+    std::ranges::stable_sort(rows,
+                             [&](const Json* a, const Json* b) { return is_well(a) < is_well(b); });
   }
   std::string text =
       terminal.paint(Colour::dim, fmt::format("  {:>4}  {:<17} {:<19} {:>9} {:>9}  {}", "rank",

@@ -45,8 +45,7 @@ std::vector<std::pair<ResidentKindName, std::uint64_t>> parts_of(
   for (const ResidentKindName& kind : kKinds)
     if (const std::uint64_t bytes = look.kind_bytes[static_cast<std::size_t>(kind.kind)])
       parts.emplace_back(kind, bytes);
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(parts, [](const auto& a, const auto& b) { return a.second > b.second; });
   return parts;
 }
 
@@ -164,8 +163,7 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
                    "files in /dev/shm or another tmpfs and memfds, until they are deleted or "
                    "closed, or memory that other processes share"});
   std::erase_if(parts, [](const UnheldPart& part) { return part.bytes < kLeast; });
-  std::sort(parts.begin(), parts.end(),
-            [](const UnheldPart& a, const UnheldPart& b) { return a.bytes > b.bytes; });
+  std::ranges::sort(parts, std::ranges::greater{}, &UnheldPart::bytes);
   return parts;
 }
 

@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 
 // `sessions` belong to running processes, or to dead ones with another dump directory.
 std::string advice_without_bundle(const std::vector<Session>& sessions) {
-  const auto dead = static_cast<std::uint64_t>(std::count_if(
-      sessions.begin(), sessions.end(), [](const Session& session) { return !session.alive; }));
+  const auto dead = static_cast<std::uint64_t>(
+      std::ranges::count_if(sessions, [](const Session& session) { return !session.alive; }));
   const std::uint64_t alive = sessions.size() - dead;
   if (dead != 0)
     return fmt::format(
@@ -102,9 +102,9 @@ void require_not_ended(const std::string& argument) {
   const std::vector<std::filesystem::path> directories = dump_directories();
   recover_orphans(directories);
   const std::vector<BundleSummary> bundles = bundles_in(directories);
-  const auto newest = std::find_if(
-      bundles.begin(), bundles.end(),
-      [&](const BundleSummary& bundle) { return bundle.pid == static_cast<std::uint64_t>(*pid); });
+  const auto newest = std::ranges::find_if(bundles, [&](const BundleSummary& bundle) {
+    return bundle.pid == static_cast<std::uint64_t>(*pid);
+  });
   if (newest == bundles.end()) return;
   throw Error{
       Exit::nothing_found, fmt::format("process {} has ended", *pid),

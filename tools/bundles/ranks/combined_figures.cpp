@@ -140,7 +140,7 @@ std::vector<std::uint64_t> moments_of(const std::vector<Series<Entry>>& all, std
   std::vector<std::uint64_t> times;
   for (const Series<Entry>& series : all)
     for (const Entry& entry : series.entries) times.push_back(series.time(entry));
-  std::sort(times.begin(), times.end());
+  std::ranges::sort(times);
   times.erase(std::unique(times.begin(), times.end()), times.end());
   if (times.size() <= most) return times;
   std::vector<std::uint64_t> kept;

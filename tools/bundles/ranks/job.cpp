@@ -48,7 +48,7 @@ std::vector<fs::path> visible_in(const fs::path& directory) {
   std::vector<fs::path> paths;
   for (const fs::path& path : entries_of(directory))
     if (!is_hidden(path)) paths.push_back(path);
-  std::sort(paths.begin(), paths.end());
+  std::ranges::sort(paths);
   return paths;
 }
 
@@ -106,10 +106,9 @@ std::vector<Candidate> opened(const std::vector<FoundBundle>& found,
 // If no recording has a rank, numbers them in the order of the arguments.
 void number_if_unknown(std::vector<Candidate>& candidates, Job& job) {
   const auto is_known = [](const Candidate& candidate) { return candidate.identity.has_value(); };
-  if (std::any_of(candidates.begin(), candidates.end(), is_known)) return;
-  const auto count = static_cast<std::uint32_t>(
-      std::count_if(candidates.begin(), candidates.end(),
-                    [](const Candidate& candidate) { return candidate.found.is_argument(); }));
+  if (std::ranges::any_of(candidates, is_known)) return;
+  const auto count = static_cast<std::uint32_t>(std::ranges::count_if(
+      candidates, [](const Candidate& candidate) { return candidate.found.is_argument(); }));
   std::uint32_t next = 0;
   for (Candidate& candidate : candidates) {
     if (!candidate.found.is_argument()) continue;
@@ -138,9 +137,7 @@ void keep_one_job(std::vector<Candidate>& candidates, Job& job) {
   const auto key = [](const Candidate& one) {
     return std::pair{one.identity->job, one.identity->world_size};
   };
-  const auto newest = std::max_element(
-      candidates.begin(), candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return a.written_ns() < b.written_ns(); });
+  const auto newest = std::ranges::max_element(candidates, {}, &Candidate::written_ns);
   const auto kept = key(*newest);
   job.id = kept.first;
   job.world_size = kept.second;
@@ -165,25 +162,23 @@ bool is_same_process(const Candidate& a, const Candidate& b) {
 
 // Keeps the last bundle of each process: it contains everything the earlier ones do.
 void keep_last_of_process(std::vector<Candidate>& candidates) {
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) {
-                     const auto order = [](const Candidate& one) {
-                       return std::pair{one.written_ns(), one.source.manifest.process_bundle};
-                     };
-                     return order(a) > order(b);
-                   });
+  std::ranges::stable_sort(candidates, [](const Candidate& a, const Candidate& b) {
+    const auto order = [](const Candidate& one) {
+      return std::pair{one.written_ns(), one.source.manifest.process_bundle};
+    };
+    return order(a) > order(b);
+  });
   std::vector<Candidate> kept;
   for (Candidate& candidate : candidates) {
-    const bool is_older = std::any_of(kept.begin(), kept.end(), [&](const Candidate& other) {
-      return is_same_process(other, candidate);
-    });
+    const bool is_older = std::ranges::any_of(
+        kept, [&](const Candidate& other) { return is_same_process(other, candidate); });
     if (!is_older) kept.push_back(std::move(candidate));
   }
   candidates = std::move(kept);
 }
 
 bool is_child_of_same_rank(const Candidate& one, const std::vector<Candidate>& candidates) {
-  return std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& other) {
+  return std::ranges::any_of(candidates, [&](const Candidate& other) {
     return &other != &one && other.identity->rank == one.identity->rank &&
            is_parent(other.header(), one.header());
   });
@@ -209,11 +204,10 @@ void keep_last_attempt(std::vector<Candidate>& candidates) {
 
 // A rank's first process represents it: its workers have the same number.
 void fill_ranks(std::vector<Candidate>& candidates, Job& job) {
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) {
-                     return std::pair{a.identity->rank, a.header().start_realtime_ns} <
-                            std::pair{b.identity->rank, b.header().start_realtime_ns};
-                   });
+  std::ranges::stable_sort(candidates, [](const Candidate& a, const Candidate& b) {
+    return std::pair{a.identity->rank, a.header().start_realtime_ns} <
+           std::pair{b.identity->rank, b.header().start_realtime_ns};
+  });
   for (Candidate& candidate : candidates) {
     if (!job.ranks.empty() && job.ranks.back().identity.rank == candidate.identity->rank) {
       ++job.ranks.back().other_processes;
@@ -238,8 +232,7 @@ void align(Job& job, const std::string& mark) {
   for (const JobRank& rank : job.ranks) {
     const std::vector<recording::TimeMark> marks =
         recording::timeline_of(*rank.source.recording).marks;
-    const auto at = std::find_if(marks.begin(), marks.end(),
-                                 [&](const recording::TimeMark& one) { return one.text == mark; });
+    const auto at = std::ranges::find(marks, mark, &recording::TimeMark::text);
     if (at == marks.end()) without.push_back(std::to_string(rank.identity.rank));
     times.push_back(at == marks.end() ? 0 : rank.source.recording->realtime_of(at->time_ns));
   }
@@ -321,7 +314,7 @@ bool holds_ranks(const fs::path& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error) || is_bundle(directory)) return false;
   const std::vector<fs::path> entries = visible_in(directory);
-  return std::any_of(entries.begin(), entries.end(), [](const fs::path& entry) {
+  return std::ranges::any_of(entries, [](const fs::path& entry) {
     if (!is_bundle(entry) || is_merged(entry)) return false;
     const auto identity = rank_of_bundle(entry);
     return identity && identity->world_size > 1;

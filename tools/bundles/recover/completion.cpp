@@ -43,7 +43,7 @@ verdict::Verdict verdict_with_death(const std::filesystem::path& bundle, const M
 deaths::Ending ending_in(const Metadata& metadata) {
   deaths::Ending ending;
   const std::vector<std::string_view> words = split(metadata.outcome, ' ');
-  const auto found = std::find(kOutcomeNames.begin(), kOutcomeNames.end(), words.front());
+  const auto found = std::ranges::find(kOutcomeNames, words.front());
   if (found == kOutcomeNames.end()) return ending;
   ending.outcome = static_cast<OutcomeKind>(found - kOutcomeNames.begin());
   if (words.size() > 1) ending.value = static_cast<std::int32_t>(system::number_in(words[1]));

@@ -145,9 +145,7 @@ UnseenEnd unseen_end_of(const fs::path& session) {
 
 // The newest by name, the others as a number.
 std::string subject_of(const std::vector<UnseenEnd>& ends) {
-  const auto newest = std::max_element(
-      ends.begin(), ends.end(),
-      [](const UnseenEnd& a, const UnseenEnd& b) { return a.last_seen_ns < b.last_seen_ns; });
+  const auto newest = std::ranges::max_element(ends, {}, &UnseenEnd::last_seen_ns);
   return ends.size() == 1 ? newest->process
                           : fmt::format("{} and {} more", newest->process, ends.size() - 1);
 }

@@ -59,7 +59,7 @@ void sort_youngest_first(std::vector<Session>& sessions) {
   const auto start = [](const Session& session) {
     return std::pair{session.start_ticks, session.start_monotonic_ns};
   };
-  std::stable_sort(sessions.begin(), sessions.end(), [&](const Session& a, const Session& b) {
+  std::ranges::stable_sort(sessions, [&](const Session& a, const Session& b) {
     return start(a) != start(b) ? start(a) > start(b)
                                 : ancestors_of(a, parents) > ancestors_of(b, parents);
   });
@@ -88,7 +88,7 @@ std::vector<fs::path> session_directories(const std::vector<fs::path>& dump_dire
       return false;
     });
   }
-  std::sort(directories.begin(), directories.end());
+  std::ranges::sort(directories);
   directories.erase(std::unique(directories.begin(), directories.end()), directories.end());
   return directories;
 }

@@ -41,8 +41,7 @@ std::vector<LostWorker> lost_shortly_before(const recording::Recording& parent,
     if (time_ns != 0 && deaths::follows(parent.view(), ending, time_ns))
       lost.push_back({ended.pid, ended.wait_status, time_ns});
   }
-  std::sort(lost.begin(), lost.end(),
-            [](const LostWorker& a, const LostWorker& b) { return a.time_ns < b.time_ns; });
+  std::ranges::sort(lost, {}, &LostWorker::time_ns);
   return lost;
 }
 
@@ -94,7 +93,7 @@ ChildDeath child_death_of(const LostWorker& lost, const Source& worker, VerdictC
 bool is_sent_by_others(const deaths::Ending& ending, const Header& parent) {
   constexpr int kByOthers[] = {SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
   return ending.outcome == OutcomeKind::signal && ending.death().sender_pid != parent.pid &&
-         std::find(std::begin(kByOthers), std::end(kByOthers), ending.value) != std::end(kByOthers);
+         std::ranges::find(kByOthers, ending.value) != std::end(kByOthers);
 }
 
 bool may_follow_worker_death(const deaths::Ending& ending, const Header& parent) {

@@ -113,7 +113,7 @@ std::vector<std::uint64_t> native_frames(const session::View& view) {
   const session::Crash& crash = view.header().crash;
   for (std::uint32_t i = 0; i < std::min(crash.frame_count, session::kCrashFrames); ++i)
     add(crash.frames[i]);
-  std::sort(frames.begin(), frames.end());
+  std::ranges::sort(frames);
   frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
   if (frames.size() > kMost) frames.resize(kMost);
   return frames;

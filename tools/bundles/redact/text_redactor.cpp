@@ -63,7 +63,7 @@ TextRedactor::TextRedactor(const recording::Recording& recording)
     : working_directory_(recording.text(recording.header().working_directory)) {
   const auto add = [&](std::string_view name) {
     if (name.size() >= kShortestName && name != "root" && name != "localhost" &&
-        std::find(names_.begin(), names_.end(), name) == names_.end())
+        std::ranges::find(names_, name) == names_.end())
       names_.emplace_back(name);
   };
   const session::Header& header = recording.header();
@@ -81,12 +81,12 @@ TextRedactor::TextRedactor(const recording::Recording& recording)
   for (std::uint64_t i = 1; i < recording.view().count(TableId::codes); ++i)
     if (recording.view().read(TableId::codes, i, code)) add(user_in(recording.text(code.file)));
   // Longest first: a name may be a prefix of another.
-  std::sort(names_.begin(), names_.end(),
-            [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  std::ranges::sort(names_,
+                    [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
 }
 
 bool TextRedactor::is_private(std::string_view component) const {
-  return std::find(names_.begin(), names_.end(), component) != names_.end();
+  return std::ranges::find(names_, component) != names_.end();
 }
 
 std::string TextRedactor::path(std::string_view path) const {

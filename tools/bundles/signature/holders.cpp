@@ -68,7 +68,7 @@ bool is_of_standard_library(const Location& location) {
                                                         "/rust/library/"};
   return recording::is_library_function(location) ||
          (location.kind == Location::Kind::native &&
-          std::any_of(kHeaders.begin(), kHeaders.end(), [&](std::string_view header) {
+          std::ranges::any_of(kHeaders, [&](std::string_view header) {
             return location.file.find(header) != std::string::npos;
           }));
 }
@@ -261,7 +261,7 @@ std::vector<Holder> holders_of(const Source& source) {
 }
 
 std::vector<Holder> with_rest(std::vector<Holder> holders, std::size_t most) {
-  std::stable_sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
+  std::ranges::stable_sort(holders, [](const Holder& a, const Holder& b) {
     return a.frames.empty() != b.frames.empty() ? b.frames.empty() : a.weight() > b.weight();
   });
   while (holders.size() > std::max<std::size_t>(most, 1)) {

@@ -22,7 +22,7 @@ std::string_view python_name(std::string_view qualified) {
   constexpr std::array<std::string_view, 4> kInlined = {"<listcomp>", "<dictcomp>", "<setcomp>",
                                                         "<genexpr>"};
   const std::string_view name = qualified.substr(qualified.rfind('.') + 1);
-  const bool is_inlined = std::find(kInlined.begin(), kInlined.end(), name) != kInlined.end();
+  const bool is_inlined = std::ranges::find(kInlined, name) != kInlined.end();
   return is_inlined ? std::string_view{} : name;
 }
 
@@ -57,7 +57,7 @@ std::vector<std::size_t> first_frames(const Frames& frames, Belongs belongs) {
   for (std::size_t i = 0; i < frames.size() && found.size() < kPathFrames; ++i) {
     if (!belongs(*frames[i])) continue;
     const std::string& key = frames[i]->key;
-    if (key.empty() || std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    if (key.empty() || std::ranges::find(keys, key) != keys.end()) continue;
     keys.push_back(key);
     found.push_back(i);
   }

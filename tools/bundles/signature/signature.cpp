@@ -27,7 +27,7 @@ class Sums {
   void add(const Frames& frames, double bytes, bool is_request) {
     std::string key = path_key(frames, frames_);
     if (key.empty()) return;
-    auto at = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& s) { return s.key == key; });
+    auto at = std::ranges::find(sums_, key, &Sum::key);
     if (at == sums_.end()) at = sums_.insert(at, Sum{std::move(key)});
     at->bytes += bytes;
     if (is_request) at->request_bytes = bytes;
@@ -38,7 +38,7 @@ class Sums {
   }
 
   const std::vector<Sum>& sorted() {
-    std::stable_sort(sums_.begin(), sums_.end(), [](const Sum& a, const Sum& b) {
+    std::ranges::stable_sort(sums_, [](const Sum& a, const Sum& b) {
       return a.bytes != b.bytes ? a.bytes > b.bytes : a.key < b.key;
     });
     return sums_;
@@ -138,8 +138,7 @@ Labels::Labels(const Source& source) {
 }
 
 std::string Labels::column(std::string_view name) const {
-  const Column* const column = std::find_if(std::begin(kColumns), std::end(kColumns),
-                                            [&](const Column& c) { return c.name == name; });
+  const Column* const column = std::ranges::find(kColumns, name, &Column::name);
   if (column == std::end(kColumns)) return {};
   for (const std::string_view label : column->labels) {
     const auto found = labels_.find(label);
@@ -150,8 +149,8 @@ std::string Labels::column(std::string_view name) const {
 
 Json Labels::others(std::size_t most) const {
   const auto has_column = [](std::string_view key) {
-    return std::any_of(std::begin(kColumns), std::end(kColumns), [&](const Column& column) {
-      return std::find(column.labels.begin(), column.labels.end(), key) != column.labels.end();
+    return std::ranges::any_of(kColumns, [&](const Column& column) {
+      return std::ranges::find(column.labels, key) != column.labels.end();
     });
   };
   Json others = Json::object();

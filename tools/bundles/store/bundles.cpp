@@ -167,7 +167,7 @@ std::vector<BundleSummary> bundles_in(const std::vector<fs::path>& directories) 
         bundles.push_back(summary_of(path));
     }
   }
-  std::sort(bundles.begin(), bundles.end(), [](const BundleSummary& a, const BundleSummary& b) {
+  std::ranges::sort(bundles, [](const BundleSummary& a, const BundleSummary& b) {
     if (a.created_at_utc != b.created_at_utc) return a.created_at_utc > b.created_at_utc;
     const unsigned long number = number_in(a.path), other = number_in(b.path);
     return number != other ? number > other : a.path > b.path;

@@ -53,7 +53,7 @@ std::vector<fs::path> lives_in(const fs::path& dump_directory) {
   std::vector<std::pair<fs::file_time_type, fs::path>> found;
   for (const fs::path& path : entries_of(directory))
     if (is_life(path)) found.emplace_back(time_of(path), path);
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   std::vector<fs::path> files;
   for (auto& [time, path] : found) files.push_back(std::move(path));
   return files;

@@ -169,7 +169,7 @@ bool is_start_script(const Location& location) {
 // of a package: who decided to send it.
 std::string sender_line(const std::vector<Location>& stack, const KnownSender& known) {
   const auto found = [&](auto is_wanted) {
-    const auto at = std::find_if(stack.begin(), stack.end(), [&](const Location& location) {
+    const auto at = std::ranges::find_if(stack, [&](const Location& location) {
       return is_wanted(std::string_view{location.file}) && !is_start_script(location);
     });
     return at != stack.end() ? &*at : nullptr;
@@ -271,8 +271,8 @@ deaths::DeathObservation with_signal_from_parent(deaths::DeathObservation observ
     try {
       const Recording parent{path};
       const std::vector<SentSignal> signals = signals_to(child, parent);
-      const bool has_sent_it = std::any_of(signals.begin(), signals.end(),
-                                           [&](const auto& sent) { return sent.signal == signal; });
+      const bool has_sent_it =
+          std::ranges::any_of(signals, [&](const auto& sent) { return sent.signal == signal; });
       if (!has_sent_it) return;
       observed.sender = header.pid;
       observed.parent_signal = explained(signals.front(), child, parent, was_growing);

@@ -53,7 +53,7 @@ void keep_largest(std::vector<recording::HolderFigures>& holders) {
 // code.
 std::size_t line_in(const std::vector<recording::LocationId>& stack,
                     recording::LocationId subject) {
-  return static_cast<std::size_t>(std::find(stack.begin(), stack.end(), subject) - stack.begin());
+  return static_cast<std::size_t>(std::ranges::find(stack, subject) - stack.begin());
 }
 
 // What PyTorch keeps for one subject.
@@ -71,7 +71,7 @@ class TorchParts {
       nodes_ += holder.live_count;
     if (holder.estimated) return;
     const auto with = [&](std::string_view beginning) {
-      return std::find_if(inside.begin(), inside.end(), [&](recording::LocationId id) {
+      return std::ranges::find_if(inside, [&](recording::LocationId id) {
         return locations[id].function.starts_with(beginning);
       });
     };
@@ -86,8 +86,8 @@ class TorchParts {
       return count >= kFewest && 2 * count >= largest_count;
     };
     held.has_graph_nodes = in_step(nodes_);
-    held.kept_operations = static_cast<std::size_t>(std::count_if(
-        results_.begin(), results_.end(), [&](const auto& row) { return in_step(row.second); }));
+    held.kept_operations = static_cast<std::size_t>(
+        std::ranges::count_if(results_, [&](const auto& row) { return in_step(row.second); }));
   }
 
  private:
@@ -120,8 +120,7 @@ class Subjects {
   }
 
   std::vector<SubjectFigures> take() {
-    std::sort(held_.begin(), held_.end(),
-              [](const SubjectFigures& a, const SubjectFigures& b) { return a.bytes > b.bytes; });
+    std::ranges::sort(held_, std::ranges::greater{}, &SubjectFigures::bytes);
     return std::move(held_);
   }
 
@@ -219,11 +218,10 @@ void add_request_stack(AdviceFacts& facts, const bundles::Source& source, std::u
   const recording::Locations& locations = *source.locations;
   facts.request_stack = copied(ids, locations);
   const auto subject =  // the innermost of the most relevant, as in subjects_of()
-      std::max_element(ids.begin(), ids.end(),
-                       [&](recording::LocationId a, recording::LocationId b) {
-                         return recording::relevance_of(locations[a], locations) <
-                                recording::relevance_of(locations[b], locations);
-                       });
+      std::ranges::max_element(ids, [&](recording::LocationId a, recording::LocationId b) {
+        return recording::relevance_of(locations[a], locations) <
+               recording::relevance_of(locations[b], locations);
+      });
   facts.request_line = static_cast<std::size_t>(subject - ids.begin());
 }
 

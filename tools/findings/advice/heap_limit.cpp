@@ -31,9 +31,8 @@ constexpr Runtime kRuntimes[] = {
 };
 
 const Runtime* runtime_of(const AdviceFacts& facts) {
-  const auto* const found = std::find_if(
-      std::begin(kRuntimes), std::end(kRuntimes),
-      [&](const Runtime& row) { return facts.limit.program.starts_with(row.program); });
+  const auto* const found = std::ranges::find_if(
+      kRuntimes, [&](const Runtime& row) { return facts.limit.program.starts_with(row.program); });
   return found != std::end(kRuntimes) ? found : nullptr;
 }
 
@@ -65,8 +64,7 @@ bool has_value(std::string_view argument) {
   constexpr std::array<std::string_view, 12> kOptionsWithValue = {
       "-cp", "-classpath", "--class-path", "-p", "--module-path", "-d", "-c",
       "-r",  "--require",  "--import",     "-e", "--eval"};
-  return std::find(kOptionsWithValue.begin(), kOptionsWithValue.end(), argument) !=
-         kOptionsWithValue.end();
+  return std::ranges::find(kOptionsWithValue, argument) != kOptionsWithValue.end();
 }
 
 // "512", "512m", "2G"; 0: not a size.

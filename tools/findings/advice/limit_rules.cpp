@@ -121,7 +121,7 @@ std::string bytes_text(const AdviceFacts& facts, const Knob& knob) {
 std::optional<Hint> raise_limit(const AdviceFacts& facts) {
   const ActionText text = action_for(facts.verdict);
   if (text == nullptr) return {};
-  const auto knob = std::find_if(std::begin(kKnobs), std::end(kKnobs), [&](const Knob& row) {
+  const auto knob = std::ranges::find_if(kKnobs, [&](const Knob& row) {
     return row.kind == facts.limit.kind && facts.limit.limit != 0;
   });
   if (knob != std::end(kKnobs) && !verdict::kind_of(facts.verdict).is_about_machine) {
@@ -174,8 +174,8 @@ std::uint64_t needed_bytes(const AdviceFacts& facts) {
 }
 
 std::string growth_text(const AdviceFacts& facts) {
-  const auto growing = std::find_if(facts.held.begin(), facts.held.end(),
-                                    [](const SubjectFigures& held) { return held.growth; });
+  const auto growing = std::ranges::find_if(
+      facts.held, [](const SubjectFigures& held) { return held.growth.has_value(); });
   if (growing == facts.held.end() || growing->growth->bytes_per_second < 1) return {};
   const Growth& growth = *growing->growth;
   if (growth.window_seconds < 60)

@@ -61,7 +61,7 @@ bool is_called_by(const SubjectFigures& held, std::string_view wrapper) {
 // The Python frame that called the function of the line; null: none.
 const recording::Location* python_caller(const SubjectFigures& held) {
   const Frames callers = outside(held);
-  const auto caller = std::find_if(callers.begin(), callers.end(), is_python);
+  const auto caller = std::ranges::find_if(callers, is_python);
   return caller != callers.end() ? &*caller : nullptr;
 }
 
@@ -107,8 +107,8 @@ constexpr CacheKind kCaches[] = {
 };
 
 const CacheKind* cache_kind(const SubjectFigures& held) {
-  const auto* const kind = std::find_if(std::begin(kCaches), std::end(kCaches),
-                                        [&](const CacheKind& row) { return row.matches(held); });
+  const auto* const kind =
+      std::ranges::find_if(kCaches, [&](const CacheKind& row) { return row.matches(held); });
   return kind != std::end(kCaches) ? kind : nullptr;
 }
 
@@ -135,7 +135,7 @@ std::string copying_call(Frames within) {
   const recording::Location* const call = pandas_call(within);
   if (call == nullptr) return {};
   const std::string_view name = unqualified(call->function);
-  if (std::find(kCopies.begin(), kCopies.end(), name) == kCopies.end()) return {};
+  if (std::ranges::find(kCopies, name) == kCopies.end()) return {};
   return std::string{name};
 }
 

@@ -12,8 +12,8 @@ namespace oomrec::tools::findings {
 namespace {
 
 bool is_python(const SubjectFigures& held) {
-  return std::any_of(held.stack.begin(), held.stack.end(),
-                     [](const recording::Location& frame) { return findings::is_python(frame); });
+  return std::ranges::any_of(
+      held.stack, [](const recording::Location& frame) { return findings::is_python(frame); });
 }
 
 std::optional<Hint> request_above_limit(const AdviceFacts& facts) {
@@ -128,8 +128,8 @@ std::optional<Hint> read_whole(const AdviceFacts& facts) {
   constexpr std::array<std::string_view, 6> kReaders = {"read_csv",  "read_json", "read_parquet",
                                                         "readlines", "read_text", "read_bytes"};
   const auto reads = [&](const std::vector<recording::Location>& stack) {
-    return std::any_of(kReaders.begin(), kReaders.end(),
-                       [&](std::string_view name) { return runs(stack, {}, {name}); });
+    return std::ranges::any_of(kReaders,
+                               [&](std::string_view name) { return runs(stack, {}, {name}); });
   };
   const SubjectFigures* const held =
       find_large(facts, [&](const SubjectFigures& row) { return reads(row.stack); });
@@ -202,9 +202,8 @@ std::vector<Hint> advice_of(const AdviceFacts& facts) {
 }
 
 bool has_any(std::string_view text, Words words) {
-  return std::any_of(words.begin(), words.end(), [text](std::string_view word) {
-    return text.find(word) != std::string_view::npos;
-  });
+  return std::ranges::any_of(
+      words, [text](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
 bool is_python(const recording::Location& frame) {
@@ -212,7 +211,7 @@ bool is_python(const recording::Location& frame) {
 }
 
 bool runs(Frames frames, Words files, Words functions) {
-  return std::any_of(frames.begin(), frames.end(), [&](const recording::Location& frame) {
+  return std::ranges::any_of(frames, [&](const recording::Location& frame) {
     return is_python(frame) && (has_any(frame.file, files) || has_any(frame.function, functions));
   });
 }

@@ -162,7 +162,7 @@ std::vector<StackChange> match_stacks(const std::vector<recording::StackFigures>
 
 template <class Row>
 void sort_by_growth(std::vector<Row>& rows) {
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+  std::ranges::stable_sort(rows, [](const Row& a, const Row& b) {
     const std::int64_t of_a = a.ranked_growth(), of_b = b.ranked_growth();
     return of_a != of_b ? of_a > of_b : a.after.bytes > b.after.bytes;
   });
@@ -231,12 +231,12 @@ class Functions {
   // The line that grew most; if the function shrank, the line that shrank most.
   static const Line& most_relevant_line(const Function& function) {
     const bool shrank = function.change.ranked_growth() < 0;
-    return std::max_element(function.lines.begin(), function.lines.end(),
-                            [shrank](const auto& a, const auto& b) {
-                              const std::int64_t of_a = a.second.change.ranked_growth(),
-                                                 of_b = b.second.change.ranked_growth();
-                              return shrank ? of_a > of_b : of_a < of_b;
-                            })
+    return std::ranges::max_element(function.lines,
+                                    [shrank](const auto& a, const auto& b) {
+                                      const std::int64_t of_a = a.second.change.ranked_growth(),
+                                                         of_b = b.second.change.ranked_growth();
+                                      return shrank ? of_a > of_b : of_a < of_b;
+                                    })
         ->second;
   }
 

@@ -64,20 +64,19 @@ std::vector<const Row*> most_changed(const std::vector<Row>& rows, unsigned top,
     if (by_chance == ByChance::include || !row.by_chance) chosen.push_back(&row);
   }
   if (chosen.size() <= most) return chosen;
-  std::stable_sort(chosen.begin(), chosen.end(), [](const Row* a, const Row* b) {
+  std::ranges::stable_sort(chosen, [](const Row* a, const Row* b) {
     return std::llabs(a->ranked_growth()) > std::llabs(b->ranked_growth());
   });
   chosen.resize(most);
-  std::stable_sort(chosen.begin(), chosen.end(), [](const Row* a, const Row* b) {
-    return a->ranked_growth() > b->ranked_growth();
-  });
+  std::ranges::stable_sort(
+      chosen, [](const Row* a, const Row* b) { return a->ranked_growth() > b->ranked_growth(); });
   return chosen;
 }
 
 template <class Row>
 std::size_t changed(const std::vector<Row>& rows) {
-  return static_cast<std::size_t>(std::count_if(
-      rows.begin(), rows.end(), [](const Row& row) { return row.ranked_growth() != 0; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(rows, [](const Row& row) { return row.ranked_growth() != 0; }));
 }
 
 Json amount_json(const Amount& amount) {
@@ -213,9 +212,7 @@ std::vector<DiffPage::KindChange> DiffPage::resident_memory(const DiffStyle& sty
     changes.push_back(
         {kind, before.residency().kind_bytes[number], after.residency().kind_bytes[number]});
   }
-  std::stable_sort(changes.begin(), changes.end(), [](const KindChange& a, const KindChange& b) {
-    return a.growth() > b.growth();
-  });
+  std::ranges::stable_sort(changes, std::ranges::greater{}, &KindChange::growth);
   return changes;
 }
 
@@ -323,9 +320,7 @@ void DiffPage::print_stacks(const DiffStyle& style, const Terminal& terminal) co
 
 std::vector<std::string> DiffPage::notes(const DiffStyle& style) const {
   std::vector<std::string> notes;
-  const auto any = [&](auto has) {
-    return std::any_of(difference_.stacks.begin(), difference_.stacks.end(), has);
-  };
+  const auto any = [&](auto has) { return std::ranges::any_of(difference_.stacks, has); };
   if (any([](const StackChange& row) { return row.match == Match::symbol; })) {
     notes.emplace_back(
         "stacks with different lines were matched by their functions and file names");
@@ -340,8 +335,7 @@ std::vector<std::string> DiffPage::notes(const DiffStyle& style) const {
   }
   for (const bundles::Source* side : {&before_, &after_}) {
     for (std::string& note : sections::notes_of(*side)) {
-      if (std::find(notes.begin(), notes.end(), note) == notes.end())
-        notes.push_back(std::move(note));
+      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
     }
   }
   return notes;

@@ -168,7 +168,7 @@ RecordedChunks chunks_in(const session::View& view) {
 }
 
 bool is_inside(const HeapChunk& chunk, const std::vector<HeapArea>& areas) {
-  return std::any_of(areas.begin(), areas.end(), [&](const HeapArea& area) {
+  return std::ranges::any_of(areas, [&](const HeapArea& area) {
     return chunk.start >= area.start && chunk.start < area.end;
   });
 }
@@ -235,8 +235,7 @@ HeapChunk chunk_of(std::uint64_t address, std::uint64_t bytes) {
 
 FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<HeapChunk> chunks,
                    std::uint64_t page_bytes) {
-  std::sort(chunks.begin(), chunks.end(),
-            [](const HeapChunk& a, const HeapChunk& b) { return a.start < b.start; });
+  std::ranges::sort(chunks, {}, &HeapChunk::start);
   FreeRuns runs;
   std::array<FreeRuns::Bucket, 64> sizes{};
   const auto add = [&](std::uint64_t start, std::uint64_t end) {
@@ -254,9 +253,7 @@ FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<HeapC
   };
   for (const bundle::HeapArea& area : areas) {
     std::uint64_t at = area.start;
-    auto chunk = std::lower_bound(
-        chunks.begin(), chunks.end(), area.start,
-        [](const HeapChunk& one, std::uint64_t start) { return one.start < start; });
+    auto chunk = std::ranges::lower_bound(chunks, area.start, {}, &HeapChunk::start);
     for (; chunk != chunks.end() && chunk->start < area.end; ++chunk) {
       add(at, chunk->start);
       at = std::max(at, chunk->end);
@@ -268,7 +265,7 @@ FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<HeapC
     sizes[b].to = b + 1 < sizes.size() ? std::uint64_t{1} << (b + 1) : ~std::uint64_t{0};
   }
   const auto used = [](const FreeRuns::Bucket& bucket) { return bucket.count != 0; };
-  const auto first = std::find_if(sizes.begin(), sizes.end(), used);
+  const auto first = std::ranges::find_if(sizes, used);
   const auto last = std::find_if(sizes.rbegin(), sizes.rend(), used).base();
   if (first < last) runs.sizes.assign(first, last);
   return runs;

@@ -28,7 +28,7 @@ std::uint64_t costly_pages(const Fragmentation& f) {
 }
 
 const recording::DeviceFigures* fragmented_torch(const Fragmentation& f) {
-  const auto found = std::find_if(f.devices.begin(), f.devices.end(), [](const auto& device) {
+  const auto found = std::ranges::find_if(f.devices, [](const auto& device) {
     return device.torch &&
            is_notable(device.torch->reserved_bytes -
                           std::min(device.torch->reserved_bytes, device.torch->allocated_bytes),
@@ -38,7 +38,7 @@ const recording::DeviceFigures* fragmented_torch(const Fragmentation& f) {
 }
 
 const recording::DeviceFigures* fragmented_pool(const Fragmentation& f) {
-  const auto found = std::find_if(f.devices.begin(), f.devices.end(), [](const auto& device) {
+  const auto found = std::ranges::find_if(f.devices, [](const auto& device) {
     return !device.torch &&
            is_notable(device.pool_reserved_bytes -
                           std::min(device.pool_reserved_bytes, device.pool_used_bytes),

@@ -101,7 +101,7 @@ class Detector {
     add_leaking_subjects(groups);
     if (!found_.unsteady) found_.unsteady = stopped_;
     if (found_.detected()) found_.unsteady.reset();
-    std::sort(found_.leaks.begin(), found_.leaks.end(), [](const Leak& a, const Leak& b) {
+    std::ranges::sort(found_.leaks, [](const Leak& a, const Leak& b) {
       return a.growth.bytes != b.growth.bytes ? a.growth.bytes > b.growth.bytes : a.stack < b.stack;
     });
     name_devices();
@@ -205,9 +205,8 @@ class Detector {
     HeldCurve curve = curves_.of(group);
     if (curve.size() == 0) return;
     const double last_s = curve.seconds.back();
-    const auto reached = std::find_if(curve.bytes.begin(), curve.bytes.end(), [&](double bytes) {
-      return bytes >= kNearly * curve.bytes.back();
-    });
+    const auto reached = std::ranges::find_if(
+        curve.bytes, [&](double bytes) { return bytes >= kNearly * curve.bytes.back(); });
     const auto size = static_cast<std::size_t>(reached - curve.bytes.begin()) + 1;
     if (size >= curve.size()) return;
     curve.seconds.resize(size);

@@ -32,7 +32,7 @@ std::vector<double> retained(const std::vector<double>& bytes) {
 
 // Interpolates the value at a time between moments.
 double at(const HeldCurve& curve, const std::vector<double>& values, double seconds) {
-  const auto after = std::lower_bound(curve.seconds.begin(), curve.seconds.end(), seconds);
+  const auto after = std::ranges::lower_bound(curve.seconds, seconds);
   if (after == curve.seconds.begin()) return values.front();
   if (after == curve.seconds.end()) return values.back();
   const auto i = static_cast<std::size_t>(after - curve.seconds.begin());
@@ -112,8 +112,8 @@ std::optional<Growth> growth_since(const HeldCurve& curve, const std::vector<dou
                                    const Window& window, double sample_bytes) {
   const double end = curve.seconds.back();
   const double begin = curve.seconds.front() + window.begin * (end - curve.seconds.front());
-  const auto first = static_cast<std::size_t>(
-      std::lower_bound(curve.seconds.begin(), curve.seconds.end(), begin) - curve.seconds.begin());
+  const auto first = static_cast<std::size_t>(std::ranges::lower_bound(curve.seconds, begin) -
+                                              curve.seconds.begin());
   if (curve.size() - first < window.fewest_moments || end <= begin) return std::nullopt;
 
   std::array<double, 5> marks{};

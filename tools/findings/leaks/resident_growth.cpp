@@ -33,8 +33,8 @@ std::optional<ResidentGrowth> resident_growth_of(const bundles::Source& source) 
   const recording::Recording& recording = *source.recording;
   if (!recording.has_residency()) return std::nullopt;
   const std::vector<recording::Moment> moments = recording::timeline_of(recording).moments;
-  const auto first = std::find_if(moments.begin(), moments.end(),
-                                  [](const auto& moment) { return moment.rss_bytes != 0; });
+  const auto first =
+      std::ranges::find_if(moments, [](const auto& moment) { return moment.rss_bytes != 0; });
   const recording::ResidencyTotals& look = recording.residency();
   if (first == moments.end() || first->time_ns > look.time_ns) return std::nullopt;
   ResidentGrowth growth;

@@ -27,9 +27,8 @@ constexpr std::array<Grade, 4> kGrades = {{{"critical", 3600, 1024 * kMiB},
 std::optional<std::uint64_t> used_of(const recording::LimitLine& limit,
                                      const recording::Moment& end) {
   if (limit.device != 0) {
-    const auto device = std::find_if(
-        end.devices.begin(), end.devices.end(),
-        [&](const recording::DeviceMoment& one) { return one.device == limit.device; });
+    const auto device =
+        std::ranges::find(end.devices, limit.device, &recording::DeviceMoment::device);
     return device != end.devices.end() ? std::optional{device->counted_bytes} : std::nullopt;
   }
   if (limit.name == "--limit") {
@@ -76,7 +75,7 @@ std::string_view severity_of(const Leaks& leaks, const std::optional<Reach>& rea
   const auto fits = [&](const Grade& grade) {
     return leaks.bytes() >= grade.bytes || (reach && reach->seconds < grade.seconds);
   };
-  return std::find_if(kGrades.begin(), kGrades.end(), fits)->word;
+  return std::ranges::find_if(kGrades, fits)->word;
 }
 
 namespace {
@@ -89,8 +88,7 @@ struct Frames {
 
   template <class Is>
   bool any(Is is) const {
-    return std::any_of(stack.begin(), stack.end(),
-                       [&](recording::LocationId id) { return is(locations[id]); });
+    return std::ranges::any_of(stack, [&](recording::LocationId id) { return is(locations[id]); });
   }
   bool in_module(std::string_view word) const {
     return any([&](const recording::Location& location) {
@@ -182,8 +180,7 @@ std::vector<std::string> suggestions_of(const Leaks& leaks, const recording::Sta
   std::vector<std::string> texts;
   for (const Leak& leak : leaks.leaks) {
     std::string text = suggestion_of(leak, stacks, locations);
-    if (std::find(texts.begin(), texts.end(), text) == texts.end())
-      texts.push_back(std::move(text));
+    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
   }
   return texts;
 }

@@ -59,7 +59,7 @@ void Analysis::find_leaks() {
 }
 
 void Analysis::suggest(std::string text) {
-  if (std::find(suggestions_.begin(), suggestions_.end(), text) == suggestions_.end())
+  if (std::ranges::find(suggestions_, text) == suggestions_.end())
     suggestions_.push_back(std::move(text));
 }
 

@@ -80,10 +80,7 @@ std::vector<formats::TelemetryEvent> events_of(const bundles::Source& source) {
   });
   // Without the ranks' bundles, only the sum is left.
   if (all.empty()) return formats::events_over_time(*source.recording);
-  std::stable_sort(all.begin(), all.end(),
-                   [](const formats::TelemetryEvent& a, const formats::TelemetryEvent& b) {
-                     return a.timestamp_ns < b.timestamp_ns;
-                   });
+  std::ranges::stable_sort(all, {}, &formats::TelemetryEvent::timestamp_ns);
   return all;
 }
 
@@ -121,9 +118,7 @@ AnalyzeInput analyze_input(const std::string& named) {
   return is_telemetry(named) ? read_telemetry(named) : read_recording(named);
 }
 
-double FunctionCurve::peak() const {
-  return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
-}
+double FunctionCurve::peak() const { return bytes.empty() ? 0 : *std::ranges::max_element(bytes); }
 
 FunctionCurves function_curves(const recording::Recording& recording, recording::Stacks& stacks,
                                const recording::Locations& locations) {
@@ -147,9 +142,7 @@ FunctionCurves function_curves(const recording::Recording& recording, recording:
   for (auto& [subject, bytes] : by_subject)
     all.curves.push_back(
         {recording::location_text(locations[subject], locations), std::move(bytes)});
-  std::stable_sort(
-      all.curves.begin(), all.curves.end(),
-      [](const FunctionCurve& a, const FunctionCurve& b) { return a.peak() > b.peak(); });
+  std::ranges::stable_sort(all.curves, std::ranges::greater{}, &FunctionCurve::peak);
   return all;
 }
 
@@ -158,8 +151,8 @@ std::vector<formats::FunctionCall> calls_of(const FunctionCurves& curves, std::s
   for (const FunctionCurve& curve : curves.curves) {
     if (calls.size() == most || curve.peak() <= 0) break;
     const auto held = [](double bytes) { return bytes > 0; };
-    const auto first = static_cast<std::size_t>(
-        std::find_if(curve.bytes.begin(), curve.bytes.end(), held) - curve.bytes.begin());
+    const auto first =
+        static_cast<std::size_t>(std::ranges::find_if(curve.bytes, held) - curve.bytes.begin());
     std::size_t last = curve.bytes.size() - 1;
     while (last > first && curve.bytes[last] <= 0) --last;
     calls.push_back({curve.name, curves.times[first], curves.times[last],
@@ -186,7 +179,7 @@ std::vector<NamedLeak> function_leaks_of(const std::vector<formats::FunctionCall
   for (const auto& [name, same] : by_name)
     if (const auto leak = function_leak_of(same.growth_bytes))
       leaks.push_back({name, *leak, same.end - same.begin});
-  std::stable_sort(leaks.begin(), leaks.end(), [](const NamedLeak& a, const NamedLeak& b) {
+  std::ranges::stable_sort(leaks, [](const NamedLeak& a, const NamedLeak& b) {
     return a.leak.total_bytes > b.leak.total_bytes;
   });
   return leaks;

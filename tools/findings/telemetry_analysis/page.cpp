@@ -121,10 +121,7 @@ std::string Analysis::leaks_text() const {
 std::string Analysis::functions_text() const {
   if (input_.calls.empty()) return {};
   std::vector<formats::FunctionCall> calls = input_.calls;
-  std::stable_sort(calls.begin(), calls.end(),
-                   [](const formats::FunctionCall& a, const formats::FunctionCall& b) {
-                     return a.peak_mb > b.peak_mb;
-                   });
+  std::ranges::stable_sort(calls, std::ranges::greater{}, &formats::FunctionCall::peak_mb);
   std::string page = "\nfunctions\n        peak        end   duration  function\n";
   for (std::size_t i = 0; i < std::min(kShownFunctions, calls.size()); ++i)
     page += fmt::format("  {:>10} {:>10} {:>10}  {}\n", megabytes_text(calls[i].peak_mb),
@@ -230,10 +227,7 @@ Json Analysis::drawing() const {
   for (std::size_t i = 0; i < streams_.size(); ++i)
     timelines.push_back(timeline_json(streams_[i], findings_[i]));
   std::vector<formats::FunctionCall> calls = input_.calls;
-  std::stable_sort(calls.begin(), calls.end(),
-                   [](const formats::FunctionCall& a, const formats::FunctionCall& b) {
-                     return a.peak_mb > b.peak_mb;
-                   });
+  std::ranges::stable_sort(calls, std::ranges::greater{}, &formats::FunctionCall::peak_mb);
   Json functions = Json::array();
   for (std::size_t i = 0; i < std::min(kMostRows, calls.size()); ++i)
     functions.push_back({{"name", printable(calls[i].name)},

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 6> kRemarks = {"warning", "critical", "er
                                                       "peak",    "mark",     "cleanup"};
 
 bool is_sample(const formats::TelemetryEvent& event) {
-  return std::find(kRemarks.begin(), kRemarks.end(), event.event_type) == kRemarks.end();
+  return std::ranges::find(kRemarks, event.event_type) == kRemarks.end();
 }
 
 std::optional<double> figure(const std::optional<std::int64_t>& value) {
@@ -83,7 +83,7 @@ StreamFindings findings_of(const Stream& stream, std::int64_t begin_ns) {
   const Series& allocated = found.allocated;
   if (allocated.size() == 0) return found;
   found.mean_bytes = mean_of(allocated.values);
-  found.peak_bytes = *std::max_element(allocated.values.begin(), allocated.values.end());
+  found.peak_bytes = *std::ranges::max_element(allocated.values);
   found.leak_signs = leak_signs_of(allocated);
   found.spikes = spikes_of(allocated);
   found.steps = steps_of(allocated);

@@ -50,7 +50,7 @@ Fragmented fragmentation_over(const std::vector<HeldSample>& samples) {
   Fragmented found;
   if (shares.empty()) return found;
   found.mean_share = mean_of(shares);
-  found.highest_share = *std::max_element(shares.begin(), shares.end());
+  found.highest_share = *std::ranges::max_element(shares);
   found.severity = found.mean_share > 0.5   ? Severity::critical
                    : found.mean_share > 0.3 ? Severity::medium
                                             : Severity::none;
@@ -76,7 +76,7 @@ std::optional<HiddenGap> hidden_gap_of(const std::vector<HeldSample>& samples) {
   const Fit fit = fit_of(gap);
   HiddenGap found;
   found.mean_bytes = mean_of(gap.values);
-  found.highest_bytes = *std::max_element(gap.values.begin(), gap.values.end());
+  found.highest_bytes = *std::ranges::max_element(gap.values);
   found.highest_share = highest_share;
   found.bytes_per_second = fit.slope;
   for (const auto& finding : {spike(gap, found.mean_bytes, found.highest_bytes), drift(gap, fit),

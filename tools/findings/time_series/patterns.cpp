@@ -28,7 +28,7 @@ Series flattened(const Series& series) {
 }
 
 double range_of(std::span<const double> values) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const auto [low, high] = std::ranges::minmax_element(values);
   return *high - *low;
 }
 
@@ -89,10 +89,10 @@ std::optional<Period> period_of(const Series& series) {
   std::vector<double> correlations;  // by length, from the shortest on
   for (std::size_t length = kShortestPeriod; length <= values.size() / kFewestChunks; ++length)
     correlations.push_back(chunk_correlation(values, length));
-  const double best = *std::max_element(correlations.begin(), correlations.end());
+  const double best = *std::ranges::max_element(correlations);
   if (best <= kLeastCorrelation) return std::nullopt;
-  const auto first = std::find_if(correlations.begin(), correlations.end(),
-                                  [&](double found) { return found >= best - kTolerance; });
+  const auto first =
+      std::ranges::find_if(correlations, [&](double found) { return found >= best - kTolerance; });
   const auto length =
       static_cast<double>(kShortestPeriod + static_cast<std::size_t>(first - correlations.begin()));
   const double interval =
@@ -111,7 +111,7 @@ std::optional<double> growth_began_at(const Series& series) {
   constexpr double kLeastBytes = 64.0 * 1024 * 1024;
   constexpr double kLeastShare = 0.1;  // of the peak
   if (series.size() < 2) return std::nullopt;
-  const double peak = *std::max_element(series.values.begin(), series.values.end());
+  const double peak = *std::ranges::max_element(series.values);
   const double least = std::max(kLeastBytes, kLeastShare * peak);
   std::size_t begin = 0;
   for (std::size_t i = 1; i < series.size(); ++i) {
@@ -137,7 +137,7 @@ std::optional<LeakFinding> rising(const Series& series) {
 std::optional<LeakFinding> spikes(const Series& series) {
   const double deviation = deviation_of(series.values);
   if (deviation <= 0) return std::nullopt;
-  const double highest = *std::max_element(series.values.begin(), series.values.end());
+  const double highest = *std::ranges::max_element(series.values);
   const double deviations = (highest - mean_of(series.values)) / deviation;
   if (deviations <= 3) return std::nullopt;
   return LeakFinding{LeakSign::spikes, Severity::low, deviations};
@@ -172,8 +172,7 @@ std::optional<FunctionLeak> function_leak_of(std::span<const double> growth_byte
   FunctionLeak leak;
   leak.total_bytes = std::accumulate(growth_bytes.begin(), growth_bytes.end(), 0.0);
   leak.mean_bytes = mean_of(growth_bytes);
-  const auto grown =
-      std::count_if(growth_bytes.begin(), growth_bytes.end(), [](double one) { return one > 0; });
+  const auto grown = std::ranges::count_if(growth_bytes, [](double one) { return one > 0; });
   leak.grown_share = static_cast<double>(grown) / static_cast<double>(growth_bytes.size());
   if (leak.mean_bytes <= 0 || leak.grown_share <= 0.1 || leak.total_bytes <= 100 * kMiB)
     return std::nullopt;

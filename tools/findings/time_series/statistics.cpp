@@ -71,7 +71,7 @@ double deviation_of(std::span<const double> values) {
 
 double quantile_of(std::vector<double> values, double share) {
   if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const double at = share * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(at);
   const std::size_t above = std::min(below + 1, values.size() - 1);

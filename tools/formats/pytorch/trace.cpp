@@ -42,8 +42,7 @@ std::vector<TraceEvent> trace_of(const Pickle& pickle, const Pickle::Value& snap
     for (const Pickle::Value& entry : pickle.items(trace)) {
       if (++entries > kMostTrace) throw PickleError{"its trace is too long"};
       const std::string_view name = pickle.text(pickle.member(entry, "action"));
-      const auto* const action = std::find_if(std::begin(kActions), std::end(kActions),
-                                              [&](const Action& one) { return one.name == name; });
+      const auto* const action = std::ranges::find(kActions, name, &Action::name);
       if (action == std::end(kActions)) continue;
       const auto figure = [&](std::string_view key, std::int64_t most = kMostFigure) {
         return within(pickle.number(pickle.member(entry, key)), most);
@@ -54,8 +53,7 @@ std::vector<TraceEvent> trace_of(const Pickle& pickle, const Pickle::Value& snap
     }
     ++device;
   }
-  std::stable_sort(events.begin(), events.end(),
-                   [](const TraceEvent& a, const TraceEvent& b) { return a.time_us < b.time_us; });
+  std::ranges::stable_sort(events, {}, &TraceEvent::time_us);
   return events;
 }
 

@@ -82,10 +82,7 @@ LoadedTelemetry telemetry_in(std::string text, const TelemetryOptions& options) 
 LoadedTelemetry load_telemetry(const fs::path& file) {
   try {
     LoadedTelemetry loaded = telemetry_in(telemetry_text(file));
-    std::stable_sort(loaded.events.begin(), loaded.events.end(),
-                     [](const TelemetryEvent& a, const TelemetryEvent& b) {
-                       return a.timestamp_ns < b.timestamp_ns;
-                     });
+    std::ranges::stable_sort(loaded.events, {}, &TelemetryEvent::timestamp_ns);
     return loaded;
   } catch (const TelemetryProblem& problem) {
     throw UnreadTelemetry{file, problem.reason(), problem.what()};

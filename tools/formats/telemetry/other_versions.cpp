@@ -122,13 +122,12 @@ Json metadata_of(const Json& record) {
   std::vector<std::pair<std::string_view, std::size_t>> given_at;
   for (std::size_t i = 0; i < given.items().size(); ++i)
     given_at.emplace_back(given.items()[i].key, i);
-  std::sort(given_at.begin(), given_at.end());
+  std::ranges::sort(given_at);
   constexpr std::string_view kPrefix = "metadata_";
   for (const auto& [key, value] : record.items()) {
     if (!key.starts_with(kPrefix)) continue;
     const std::string_view name = std::string_view{key}.substr(kPrefix.size());
-    const auto at =
-        std::lower_bound(given_at.begin(), given_at.end(), std::pair{name, std::size_t{0}});
+    const auto at = std::ranges::lower_bound(given_at, std::pair{name, std::size_t{0}});
     if (at != given_at.end() && at->first == name)
       metadata.items()[at->second].value = value;
     else
@@ -229,8 +228,7 @@ Json version_2_of_later(const Json& record) {
   const Json& zeros = table.later_versions.at(version).at("null_as_zero");
   Json converted{{kVersionKey, table.version}};
   const auto counts_as_zero = [&zeros](const std::string& key) {
-    return std::any_of(zeros.begin(), zeros.end(),
-                       [&](const auto& name) { return name.text() == key; });
+    return std::ranges::any_of(zeros, [&](const auto& name) { return name.text() == key; });
   };
   for (const auto& [key, value] : record.items()) {
     if (key == key_of_session || key == kVersionKey) continue;
@@ -248,8 +246,7 @@ Json version_2_of_later(const Json& record) {
 bool has_size(const Json& record) {
   const TelemetryFields& table = telemetry_fields();
   const auto& names = table.fields[*table.find("allocator_allocated_bytes")].version_1;
-  return std::any_of(names.begin(), names.end(),
-                     [&](const auto& name) { return record.contains(name.first); });
+  return std::ranges::any_of(names, [&](const auto& name) { return record.contains(name.first); });
 }
 
 }  // namespace oomrec::tools::formats

@@ -26,9 +26,7 @@ std::int64_t interval_ms(const std::vector<recording::Moment>& moments) {
 const recording::Moment* last_before(const std::vector<recording::Moment>& moments,
                                      std::uint64_t time_ns) {
   if (moments.empty()) return nullptr;
-  const auto after = std::upper_bound(
-      moments.begin(), moments.end(), time_ns,
-      [](std::uint64_t time, const recording::Moment& moment) { return time < moment.time_ns; });
+  const auto after = std::ranges::upper_bound(moments, time_ns, {}, &recording::Moment::time_ns);
   return after == moments.begin() ? &*after : &*std::prev(after);
 }
 
@@ -50,10 +48,7 @@ class OverTime {
     }
     for (const recording::FailureMoment& failure : timeline_.failures)
       add_failure(failure, last_before(timeline_.moments, failure.time_ns));
-    std::stable_sort(events_.begin(), events_.end(),
-                     [](const TelemetryEvent& a, const TelemetryEvent& b) {
-                       return a.timestamp_ns < b.timestamp_ns;
-                     });
+    std::ranges::stable_sort(events_, {}, &TelemetryEvent::timestamp_ns);
     return std::move(events_);
   }
 

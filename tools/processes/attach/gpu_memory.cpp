@@ -25,8 +25,7 @@ namespace {
 bool is_driver(std::string_view path) {
   constexpr std::array<std::string_view, 2> kNames{"libcuda.so", "libamdhip64.so"};
   const std::string_view file = path.substr(path.rfind('/') + 1);
-  return std::any_of(kNames.begin(), kNames.end(),
-                     [&](std::string_view name) { return file.starts_with(name); });
+  return std::ranges::any_of(kNames, [&](std::string_view name) { return file.starts_with(name); });
 }
 
 void add_looked_up_words(const RemoteMemory& memory, const std::vector<RemoteModule>& modules,
@@ -94,8 +93,8 @@ std::map<std::uint64_t, std::string> wrapped_driver_functions(
 void attach_gpu_memory(pid_t pid) {
   const RemoteMemory memory{pid};
   const std::vector<RemoteMapping> mappings = memory.mappings();
-  if (std::none_of(mappings.begin(), mappings.end(),
-                   [](const RemoteMapping& mapping) { return is_driver(mapping.path); }))
+  if (std::ranges::none_of(mappings,
+                           [](const RemoteMapping& mapping) { return is_driver(mapping.path); }))
     return;
   const std::vector<RemoteModule> modules = remote_modules(memory);
   const RemoteModule* const copy = recording_copy(memory, modules);

@@ -118,7 +118,7 @@ CopyState state_of(const RemoteMemory& memory, const RemoteModule& copy) {
 
 const RemoteModule* recording_copy(const RemoteMemory& memory,
                                    const std::vector<RemoteModule>& modules) {
-  const auto found = std::find_if(modules.begin(), modules.end(), [&](const RemoteModule& module) {
+  const auto found = std::ranges::find_if(modules, [&](const RemoteModule& module) {
     return is_recorder(module) && state_of(memory, module) == CopyState::records;
   });
   return found != modules.end() ? &*found : nullptr;
@@ -127,7 +127,7 @@ const RemoteModule* recording_copy(const RemoteMemory& memory,
 const RemoteModule* any_recording_copy(const RemoteMemory& memory,
                                        const std::vector<RemoteModule>& modules) {
   if (const RemoteModule* const attached = recording_copy(memory, modules)) return attached;
-  const auto found = std::find_if(modules.begin(), modules.end(), is_recorder);
+  const auto found = std::ranges::find_if(modules, is_recorder);
   return found != modules.end() ? &*found : nullptr;
 }
 

@@ -44,8 +44,7 @@ class Gaps {
   Gaps(const RemoteMemory& memory, const std::vector<RemoteModule>& modules) : memory_(memory) {
     for (const RemoteModule& module : modules)
       for (const RemoteModule::Gap& gap : module.gaps()) gaps_.push_back(gap);
-    std::sort(gaps_.begin(), gaps_.end(),
-              [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+    std::ranges::sort(gaps_, [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   }
   ~Gaps() {
     if (!in_use_) restore();

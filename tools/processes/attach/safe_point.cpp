@@ -80,7 +80,7 @@ std::string_view bare(std::string_view name) {  // of __poll: poll
 
 template <std::size_t N>
 bool has(const std::string_view (&names)[N], std::string_view name) {
-  return std::find(std::begin(names), std::end(names), bare(name)) != std::end(names);
+  return std::ranges::find(names, bare(name)) != std::end(names);
 }
 
 // The C library calls its own functions by these names, too: __libc_realloc.

@@ -131,8 +131,8 @@ std::vector<RemoteMapping> mappings_with_libraries(const RemoteMemory& memory) {
 
 // Who may see what a process has mapped may not always read it (kernel.yama.ptrace_scope).
 void require_readable(const RemoteMemory& memory, const std::vector<RemoteMapping>& mappings) {
-  const auto readable = std::find_if(mappings.begin(), mappings.end(),
-                                     [](const RemoteMapping& mapping) { return mapping.readable; });
+  const auto readable =
+      std::ranges::find_if(mappings, [](const RemoteMapping& mapping) { return mapping.readable; });
   char byte = 0;
   if (readable == mappings.end() || memory.read(readable->start, byte)) return;
   if (errno == EPERM) throw_not_permitted(memory.pid(), EPERM);
@@ -159,8 +159,8 @@ void require_program(const RemoteMemory& memory) {
                               program.string()),
                   "oomrec records only those.");
   const auto maps = [&](auto is) {
-    return std::any_of(mappings.begin(), mappings.end(),
-                       [&](const RemoteMapping& mapping) { return is(name_in(mapping)); });
+    return std::ranges::any_of(mappings,
+                               [&](const RemoteMapping& mapping) { return is(name_in(mapping)); });
   };
   if (maps(is_musl_name))
     throw refusal(fmt::format("process {} ({}) uses musl, whose functions oomrec does not observe",

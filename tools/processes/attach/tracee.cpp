@@ -201,8 +201,7 @@ int cost_of(pid_t pid, pid_t thread) {
   if (number < 0) return 3;
   // Its time-out starts anew.
   const bool loses_time =
-      std::find(std::begin(machine::kEpollWaits), std::end(machine::kEpollWaits), number) !=
-          std::end(machine::kEpollWaits) ||
+      std::ranges::find(machine::kEpollWaits, number) != std::end(machine::kEpollWaits) ||
       number == SYS_rt_sigtimedwait || number == SYS_semtimedop || number == SYS_io_getevents;
   return loses_time ? 1 : 0;
 }
@@ -236,7 +235,7 @@ std::vector<pid_t> threads_by_cost(pid_t pid) {
   std::vector<std::pair<int, pid_t>> costs;
   for (const pid_t thread : threads_of(pid))
     if (!has_ended(thread)) costs.emplace_back(cost_of(pid, thread), thread);
-  std::stable_sort(costs.begin(), costs.end());
+  std::ranges::stable_sort(costs);
   std::vector<pid_t> threads;
   threads.reserve(costs.size());
   for (const auto& [cost, thread] : costs) threads.push_back(thread);

@@ -69,8 +69,8 @@ fs::path find_packaged(const fs::path& directory) {
         add_packaged(python / modules, all);
     }
   }
-  const auto best = std::max_element(
-      all.begin(), all.end(), [](const PackagedLibrary& a, const PackagedLibrary& b) {
+  const auto best =
+      std::ranges::max_element(all, [](const PackagedLibrary& a, const PackagedLibrary& b) {
         return std::tie(a.same_version, a.installed) < std::tie(b.same_version, b.installed);
       });
   return best == all.end() ? fs::path{} : best->library;

@@ -87,7 +87,7 @@ constexpr std::string_view kOtherVariables[] = {
 std::string OptionRow::flag() const {
   std::string text = "--";
   text += name;
-  std::replace(text.begin(), text.end(), '_', '-');
+  std::ranges::replace(text, '_', '-');
   return text;
 }
 
@@ -174,8 +174,8 @@ bool RunOptions::parse(const std::vector<std::string>& words, const Settings& en
 }
 
 bool RunOptions::is_set(std::string_view variable) const {
-  return std::any_of(settings_.begin(), settings_.end(),
-                     [&](const auto& setting) { return setting.first == variable; });
+  return std::ranges::any_of(settings_,
+                             [&](const auto& setting) { return setting.first == variable; });
 }
 
 void RunOptions::read() {
@@ -194,9 +194,7 @@ void RunOptions::read() {
   if (problems.empty()) return;
   std::vector<InvalidValue> all;
   for (const OptionProblem& problem : problems) {
-    const auto row = std::find_if(
-        option_rows().begin(), option_rows().end(),
-        [&](const OptionRow& candidate) { return candidate.variable == problem.variable; });
+    const auto row = std::ranges::find(option_rows(), problem.variable, &OptionRow::variable);
     const std::string name = is_set(row->variable) ? row->flag() : problem.variable;
     all.push_back({&*row, name, problem.value});
   }
@@ -213,8 +211,7 @@ void report_unknown_variables() {
     std::string_view name = *entry;
     if (!name.starts_with(kPrefix)) continue;
     name = name.substr(kPrefix.size(), name.find('=') - kPrefix.size());
-    if (std::find(read_variables.begin(), read_variables.end(), name) != read_variables.end())
-      continue;
+    if (std::ranges::find(read_variables, name) != read_variables.end()) continue;
     const std::string_view meant = nearest(name, read_variables);
     remark(fmt::format("unknown variable {}{}{}", kPrefix, printable(name),
                        meant.empty() ? "" : fmt::format("; did you mean {}{}?", kPrefix, meant)));

@@ -32,8 +32,7 @@ std::string interpreter() {
 std::vector<std::string> with_interpreter(std::vector<std::string> words) {
   if (words.empty()) return words;
   const std::string& first = words.front();
-  const bool is_option = std::find(std::begin(kPythonOptions), std::end(kPythonOptions), first) !=
-                         std::end(kPythonOptions);
+  const bool is_option = std::ranges::find(kPythonOptions, first) != std::end(kPythonOptions);
   if (!is_option && !first.ends_with(".py")) return words;
   std::error_code ignored;
   if (!is_option && !fs::exists(first, ignored)) words.front() = find_program(first);

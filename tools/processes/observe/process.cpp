@@ -252,9 +252,8 @@ std::unique_ptr<Observed> observe_recorded(recording::LiveProcess process,
     return std::make_unique<RecordedHost>(std::move(process));
   if (device.kind == Kind::any)
     return std::make_unique<RecordedGpu>(std::move(process), devices.front().ordinal);
-  const bool has_device = std::any_of(
-      devices.begin(), devices.end(),
-      [&](const recording::DeviceFigures& row) { return row.ordinal == device.ordinal; });
+  const bool has_device = std::ranges::any_of(
+      devices, [&](const recording::DeviceFigures& row) { return row.ordinal == device.ordinal; });
   if (has_device) return std::make_unique<RecordedGpu>(std::move(process), device.ordinal);
   std::string labels;
   for (const recording::DeviceFigures& row : devices)

@@ -60,11 +60,10 @@ std::string simulate(const SimulatedKind& kind, const std::vector<std::string>& 
                                    .environment = environment_of(scenario),
                                    .kernel_log = scenario ? scenario->kernel_log() : ""});
   const std::vector<bundles::BundleSummary> bundles = bundles::bundles_in(self.dump_directories);
-  const auto found =
-      std::find_if(bundles.begin(), bundles.end(), [&](const bundles::BundleSummary& bundle) {
-        return bundle.pid == static_cast<std::uint64_t>(self.ended.pid) &&
-               bundle.verdict == name_of(kind.code);
-      });
+  const auto found = std::ranges::find_if(bundles, [&](const bundles::BundleSummary& bundle) {
+    return bundle.pid == static_cast<std::uint64_t>(self.ended.pid) &&
+           bundle.verdict == name_of(kind.code);
+  });
   if (found != bundles.end()) return found->path.string();
   throw Error{Exit::nothing_found,
               fmt::format("{} could not be reproduced here: no bundle has this verdict",

@@ -82,9 +82,8 @@ void Descendants::sample(const std::filesystem::path& cgroup) {
   leave_ended(now);
   if (members) {
     is_cgroup_read_ = true;
-    are_others_in_cgroup_ |= std::any_of(members->begin(), members->end(), [&](pid_t pid) {
-      return others_.contains(pid) && !ancestors_.contains(pid);
-    });
+    are_others_in_cgroup_ |= std::ranges::any_of(
+        *members, [&](pid_t pid) { return others_.contains(pid) && !ancestors_.contains(pid); });
   }
   next_sample_ns_ = now + (system::processor_ns() - before) * kPauseForEachNs;
 }
@@ -122,8 +121,8 @@ void Descendants::leave_ended(std::uint64_t now_ns) {
 }
 
 bool Descendants::contains(pid_t pid) const {
-  return alive_.contains(pid) || std::any_of(ended_.begin(), ended_.end(),
-                                             [&](const auto& known) { return known.pid == pid; });
+  return alive_.contains(pid) ||
+         std::ranges::any_of(ended_, [&](const auto& known) { return known.pid == pid; });
 }
 
 pid_t Descendants::own_pid_of(pid_t pid) const {

@@ -56,8 +56,8 @@ bool is_startup_file(std::string_view python_file) {
   if (python_file.starts_with("<frozen")) return true;
   return !text::is_programs_own(python_file) &&
          (python_file.find("/encodings/") != std::string_view::npos ||
-          std::any_of(kFiles.begin(), kFiles.end(),
-                      [&](std::string_view file) { return python_file.ends_with(file); }));
+          std::ranges::any_of(kFiles,
+                              [&](std::string_view file) { return python_file.ends_with(file); }));
 }
 
 bool is_before_python(const recording::Recording& recording) {

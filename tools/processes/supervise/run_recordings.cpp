@@ -17,9 +17,8 @@ namespace fs = std::filesystem;
 // What this run calls its processes; empty if it is part of another run, which has named them.
 std::string own_tree(const Settings& settings) {
   if (std::getenv(kProcessTreeVariable) != nullptr) return {};
-  const auto named = std::find_if(settings.begin(), settings.end(), [](const auto& setting) {
-    return setting.first == kProcessTreeVariable;
-  });
+  const auto named = std::ranges::find_if(
+      settings, [](const auto& setting) { return setting.first == kProcessTreeVariable; });
   return named == settings.end() ? std::string{} : named->second;
 }
 
@@ -66,8 +65,8 @@ bool is_bundle_of(const bundles::BundleSummary& bundle, const ProgramFacts& prog
 
 fs::path own_bundle(const std::vector<bundles::BundleSummary>& bundles,
                     const ProgramFacts& program) {
-  const auto own = std::find_if(bundles.begin(), bundles.end(),
-                                [&](const auto& bundle) { return is_bundle_of(bundle, program); });
+  const auto own = std::ranges::find_if(
+      bundles, [&](const auto& bundle) { return is_bundle_of(bundle, program); });
   return own == bundles.end() ? fs::path{} : own->path;
 }
 

@@ -36,10 +36,9 @@ class Builder {
   }
 
   static void sort_children(TreeNode& parent) {
-    std::sort(parent.children.begin(), parent.children.end(),
-              [](const TreeNode& a, const TreeNode& b) {
-                return a.bytes != b.bytes ? a.bytes > b.bytes : a.location < b.location;
-              });
+    std::ranges::sort(parent.children, [](const TreeNode& a, const TreeNode& b) {
+      return a.bytes != b.bytes ? a.bytes > b.bytes : a.location < b.location;
+    });
   }
 
   const Stacks& stacks_;
@@ -87,9 +86,8 @@ class Inverted : Builder {
 
  private:
   static StackId largest_of(std::span<const Cursor> cursors) {
-    return std::max_element(
-               cursors.begin(), cursors.end(),
-               [](const Cursor& a, const Cursor& b) { return a.sum.bytes < b.sum.bytes; })
+    return std::ranges::max_element(
+               cursors, [](const Cursor& a, const Cursor& b) { return a.sum.bytes < b.sum.bytes; })
         ->whole;
   }
 

@@ -14,7 +14,7 @@ namespace oomrec::tools::recording {
 namespace {
 
 void sort_by_bytes(std::vector<StackFigures>& rows) {
-  std::sort(rows.begin(), rows.end(), [](const StackFigures& a, const StackFigures& b) {
+  std::ranges::sort(rows, [](const StackFigures& a, const StackFigures& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.stack < b.stack;
   });
 }
@@ -308,9 +308,8 @@ std::vector<StackSum> summed_over_spaces(const std::vector<StackFigures>& rows, 
     sum.figures.depths = std::max(sum.figures.depths, row.depths);
     sum.spaces.push_back(row.space);
   }
-  std::stable_sort(sums.begin(), sums.end(), [](const StackSum& a, const StackSum& b) {
-    return a.figures.bytes > b.figures.bytes;
-  });
+  std::ranges::stable_sort(
+      sums, [](const StackSum& a, const StackSum& b) { return a.figures.bytes > b.figures.bytes; });
   return sums;
 }
 

@@ -22,8 +22,8 @@ bool is_plumbing(const Location& location, const Locations& locations) {
       "libjemalloc", "libtcmalloc", "libmimalloc", "liboomrec"};
   const std::string path = locations.module_path(location);
   const std::string_view name = text::base_name(path);
-  return std::any_of(kLibraries.begin(), kLibraries.end(),
-                     [&](std::string_view word) { return name.starts_with(word); });
+  return std::ranges::any_of(kLibraries,
+                             [&](std::string_view word) { return name.starts_with(word); });
 }
 
 // Functions without a slot in the lanes.
@@ -56,7 +56,7 @@ void add_sizes_and_apis(const Recording& recording, Statistics& statistics) {
     sizes[bucket].to = std::uint64_t{1} << bucket;
   }
   const auto used = [](const SizeBucket& bucket) { return bucket.count != 0; };
-  const auto first = std::find_if(sizes.begin(), sizes.end(), used);
+  const auto first = std::ranges::find_if(sizes, used);
   const auto last = std::find_if(sizes.rbegin(), sizes.rend(), used).base();
   if (first < last) statistics.sizes.assign(first, last);
   for (std::size_t api = 0; api < apis.size(); ++api) {
@@ -64,8 +64,7 @@ void add_sizes_and_apis(const Recording& recording, Statistics& statistics) {
     if (apis[api].count != 0) statistics.apis.push_back(apis[api]);
   }
   add_device_apis(recording, statistics);
-  std::sort(statistics.apis.begin(), statistics.apis.end(),
-            [](const ApiFigures& a, const ApiFigures& b) { return a.count > b.count; });
+  std::ranges::sort(statistics.apis, std::ranges::greater{}, &ApiFigures::count);
 }
 
 }  // namespace
@@ -129,8 +128,8 @@ Statistics statistics_of(const Recording& recording, Stacks& stacks, const Locat
       return a.*figure != b.*figure ? a.*figure > b.*figure : a.location < b.location;
     };
   };
-  std::sort(statistics.by_bytes.begin(), statistics.by_bytes.end(), by(&FunctionFigures::bytes));
-  std::sort(statistics.by_count.begin(), statistics.by_count.end(), by(&FunctionFigures::count));
+  std::ranges::sort(statistics.by_bytes, by(&FunctionFigures::bytes));
+  std::ranges::sort(statistics.by_count, by(&FunctionFigures::count));
   add_sizes_and_apis(recording, statistics);
   return statistics;
 }
@@ -140,9 +139,8 @@ std::string allocator_of(const Recording& recording) {
       "jemalloc", "tcmalloc", "mimalloc", "snmalloc", "scudo", "tbbmalloc", "rpmalloc", "hoard"};
   const auto known_in = [&](std::string_view path) {
     const std::string_view file = text::base_name(path);
-    const auto name = std::find_if(kOthers.begin(), kOthers.end(), [&](std::string_view one) {
-      return file.find(one) != file.npos;
-    });
+    const auto name = std::ranges::find_if(
+        kOthers, [&](std::string_view one) { return file.find(one) != file.npos; });
     return name != kOthers.end() ? *name : std::string_view{};
   };
   if (const std::string file = recording.text(recording.header().allocator); !file.empty()) {

@@ -65,7 +65,7 @@ void install_bus_error_handler() {
 
 // nullptr: all are in use.
 Range* register_range(std::uintptr_t begin, std::uint64_t size) {
-  const auto range = std::find_if(g_ranges.begin(), g_ranges.end(), [&](Range& candidate) {
+  const auto range = std::ranges::find_if(g_ranges, [&](Range& candidate) {
     std::uintptr_t unused = 0;
     return candidate.begin.compare_exchange_strong(unused, begin);
   });

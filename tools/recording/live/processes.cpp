@@ -82,7 +82,7 @@ std::vector<Candidate> candidates() {
     if (!pid || stat(path.c_str(), &status) != 0 || status.st_uid != geteuid()) continue;
     found.push_back({*pid, system::start_ticks(*pid)});
   }
-  std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
+  std::ranges::sort(found, [](const Candidate& a, const Candidate& b) {
     return a.start_ticks != b.start_ticks ? a.start_ticks > b.start_ticks : a.pid > b.pid;
   });
   return found;

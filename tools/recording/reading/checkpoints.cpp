@@ -8,7 +8,7 @@ namespace {
 using session::TableId;
 
 void sort_by_size(std::vector<CheckpointRow>& rows) {
-  std::sort(rows.begin(), rows.end(), [](const CheckpointRow& a, const CheckpointRow& b) {
+  std::ranges::sort(rows, [](const CheckpointRow& a, const CheckpointRow& b) {
     return a.live_bytes != b.live_bytes ? a.live_bytes > b.live_bytes : a.holder < b.holder;
   });
 }
@@ -63,8 +63,7 @@ std::vector<Checkpoint> checkpoints_of(const Recording& recording) {
     if (view.read(TableId::checkpoints, i, entry) && entry.time_ns == checkpoint.time_ns)
       checkpoints.push_back(std::move(checkpoint));
   }
-  std::sort(checkpoints.begin(), checkpoints.end(),
-            [](const Checkpoint& a, const Checkpoint& b) { return a.time_ns < b.time_ns; });
+  std::ranges::sort(checkpoints, {}, &Checkpoint::time_ns);
   checkpoints.push_back(std::move(end));
   return checkpoints;
 }

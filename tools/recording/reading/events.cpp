@@ -28,9 +28,7 @@ std::vector<session::Event> events_of(const Recording& recording) {
     if (event.time_ms > latest) event.time_ms = 0;
     events.push_back(event);
   });
-  std::stable_sort(
-      events.begin(), events.end(),
-      [](const session::Event& a, const session::Event& b) { return a.time_ms < b.time_ms; });
+  std::ranges::stable_sort(events, {}, &session::Event::time_ms);
   return events;
 }
 

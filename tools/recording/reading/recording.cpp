@@ -88,8 +88,7 @@ bool was_never_begun(const session::View& view, std::span<const std::byte> bytes
   return file.extension() == session::kFileSuffix &&
          (view.problem() == session::Problem::too_short ||
           view.problem() == session::Problem::not_a_session) &&
-         std::all_of(start.begin(), start.end(),
-                     [](std::byte byte) { return byte == std::byte{}; });
+         std::ranges::all_of(start, [](std::byte byte) { return byte == std::byte{}; });
 }
 
 std::string problem_text(session::Problem problem, const session::View& view) {
@@ -203,8 +202,8 @@ void Recording::set_residency(const session::Residency& found,
 }
 
 void Recording::sort_rows() {
-  std::sort(residency_rows_.begin(), residency_rows_.end(),
-            [](const auto& a, const auto& b) { return a.holder < b.holder; });
+  std::ranges::sort(residency_rows_,
+                    [](const auto& a, const auto& b) { return a.holder < b.holder; });
 }
 
 std::vector<HolderFigures> Recording::holders() const {

@@ -35,7 +35,7 @@ constexpr std::uint64_t kLookTableBytes = [] {
 constexpr std::uint64_t kMostLookBytes = 2 * kLookTableBytes;  // it may not cross a segment
 
 HolderFigures* row_of(const RequestInFlight& request, std::vector<HolderFigures>& rows) {
-  const auto at = std::find_if(rows.begin(), rows.end(), [&](const HolderFigures& row) {
+  const auto at = std::ranges::find_if(rows, [&](const HolderFigures& row) {
     return row.node == request.node && row.space == request.space;
   });
   return at != rows.end() ? &*at : nullptr;
@@ -162,8 +162,7 @@ void Recording::set_killed() {
                           request.bytes, 0, request.node, thread, request.replaced_bytes,
                           request.replaced_holder});
   });
-  std::sort(in_flight_.begin(), in_flight_.end(),
-            [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  std::ranges::sort(in_flight_, [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
 }
 
 void Recording::add_in_flight(std::vector<HolderFigures>& rows) const {
@@ -228,7 +227,7 @@ std::uint64_t Recording::credit_once_touched(std::uint64_t bytes) {
   for (session::ResidencyRow& row : residency_rows_)
     if (const auto found = room.find(row.holder); found != room.end())
       once_touched.emplace_back(&row, found->second - std::min(found->second, row.reserved_bytes));
-  std::sort(once_touched.begin(), once_touched.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(once_touched, [](const auto& a, const auto& b) {
     return std::tuple{a.first->reserved_bytes, a.second, a.first->holder} >
            std::tuple{b.first->reserved_bytes, b.second, b.first->holder};
   });
@@ -300,8 +299,7 @@ void Recording::debit(std::uint64_t bytes, std::uint64_t resident_bytes) {
     const bool is_new_only = !has_residency() && one.bytes <= resident_bytes;
     return std::tuple{is_new_only ? one.birth_s : kNow_s, one.bytes};
   };
-  std::sort(since.begin(), since.end(),
-            [&](const Obtained& a, const Obtained& b) { return rank(a) > rank(b); });
+  std::ranges::sort(since, [&](const Obtained& a, const Obtained& b) { return rank(a) > rank(b); });
   for (const Obtained& one : since) {
     const std::uint64_t part = std::min(one.bytes, bytes);
     if (part == 0) break;
@@ -317,8 +315,8 @@ void Recording::debit(std::uint64_t bytes, std::uint64_t resident_bytes) {
 
 void Recording::count_untouched(std::uint32_t holder, std::uint64_t bytes) {
   residency_.untouched_bytes += bytes;
-  const auto at = std::find_if(residency_rows_.begin(), residency_rows_.end(),
-                               [&](const auto& row) { return row.holder == holder; });
+  const auto at =
+      std::ranges::find_if(residency_rows_, [&](const auto& row) { return row.holder == holder; });
   if (at != residency_rows_.end())
     at->untouched_bytes += bytes;
   else
@@ -355,8 +353,8 @@ std::uint64_t Recording::weight_of(std::uint32_t holder, std::uint64_t live_byte
 }
 
 bool Recording::has_untouched_in_flight() const {
-  return std::any_of(in_flight_.begin(), in_flight_.end(),
-                     [](const RequestInFlight& request) { return request.untouched_bytes != 0; });
+  return std::ranges::any_of(
+      in_flight_, [](const RequestInFlight& request) { return request.untouched_bytes != 0; });
 }
 
 // Holders without a row are wholly touched, as far as the look knows. Where they weigh what is

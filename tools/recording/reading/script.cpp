@@ -36,15 +36,13 @@ constexpr Interpreter kInterpreters[] = {
 // By the name without its version: python3.11, ruby2.7.
 const Interpreter* interpreter_of(std::string_view program) {
   const std::string_view name = program.substr(0, program.find_first_of("0123456789.-"));
-  const auto* const found =
-      std::find_if(std::begin(kInterpreters), std::end(kInterpreters),
-                   [&](const Interpreter& interpreter) { return interpreter.name == name; });
+  const auto* const found = std::ranges::find(kInterpreters, name, &Interpreter::name);
   return found != std::end(kInterpreters) ? found : nullptr;
 }
 
 bool has_word(std::string_view words, std::string_view word) {
   const std::vector<std::string_view> all = split(words, ' ');
-  return std::find(all.begin(), all.end(), word) != all.end();
+  return std::ranges::find(all, word) != all.end();
 }
 
 // Also the last of several letters in one word: bash -lc, perl -ne.

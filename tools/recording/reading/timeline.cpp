@@ -12,8 +12,7 @@ using session::TableId;
 
 template <class T>
 void sort_by_time(std::vector<T>& rows) {
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const T& a, const T& b) { return a.time_ns < b.time_ns; });
+  std::ranges::stable_sort(rows, {}, &T::time_ns);
 }
 
 std::vector<DeviceMoment> devices_at(const session::DevicePoint& point) {

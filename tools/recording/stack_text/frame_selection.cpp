@@ -32,7 +32,7 @@ bool is_start(const Location& location) {
                                                        "__libc_start_main",
                                                        "start_thread",
                                                        "clone3"};
-  return std::find(kStarts.begin(), kStarts.end(), location.function) != kStarts.end();
+  return std::ranges::find(kStarts, location.function) != kStarts.end();
 }
 
 Interest interest_of(const Location& location, const Locations& locations, bool below_python) {
@@ -129,8 +129,8 @@ Interest interest_alone(const Location& location, const Locations& locations) {
 }
 
 std::vector<Interest> interests(const std::vector<LocationId>& stack, const Locations& locations) {
-  const auto python = std::find_if(stack.begin(), stack.end(),
-                                   [&](LocationId id) { return is_python(locations[id]); });
+  const auto python =
+      std::ranges::find_if(stack, [&](LocationId id) { return is_python(locations[id]); });
   std::vector<Interest> result;
   for (auto at = stack.begin(); at != stack.end(); ++at)
     result.push_back(interest_of(locations[*at], locations, at < python));

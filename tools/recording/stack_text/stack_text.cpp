@@ -80,8 +80,8 @@ struct NativePart {
 };
 
 NativePart native_part_of(const std::vector<LocationId>& stack, const Locations& locations) {
-  const bool runs_script = std::any_of(stack.begin(), stack.end(),
-                                       [&](LocationId id) { return locations[id].is_script(); });
+  const bool runs_script =
+      std::ranges::any_of(stack, [&](LocationId id) { return locations[id].is_script(); });
   const auto is_line = [&](LocationId id) {
     if (locations[id].script) return true;
     return locations[id].kind == Location::Kind::python
@@ -89,7 +89,7 @@ NativePart native_part_of(const std::vector<LocationId>& stack, const Locations&
                : runs_script && is_own_function(locations[id], locations);
   };
   const auto is_note = [&](LocationId id) { return locations[id].kind == Location::Kind::note; };
-  const auto line = std::find_if(stack.begin(), stack.end(), is_line);
+  const auto line = std::ranges::find_if(stack, is_line);
   if (line == stack.end()) return {};
   const auto first = std::find_if_not(stack.begin(), line, is_note);
   if (std::any_of(first, line, is_note)) return {};

@@ -6,9 +6,7 @@
 namespace oomrec::tools::recording {
 
 const AddressRange* find_range(const std::vector<AddressRange>& ranges, Dwarf_Addr address) {
-  auto after =
-      std::upper_bound(ranges.begin(), ranges.end(), address,
-                       [](Dwarf_Addr a, const AddressRange& range) { return a < range.low; });
+  auto after = std::ranges::upper_bound(ranges, address, {}, &AddressRange::low);
   if (after == ranges.begin()) return nullptr;
   --after;
   return address < after->high ? &*after : nullptr;
@@ -25,8 +23,7 @@ void add_ranges(Dwarf_Die* die, std::vector<AddressRange>& ranges) {
 }
 
 void sort_ranges(std::vector<AddressRange>& ranges) {
-  std::sort(ranges.begin(), ranges.end(),
-            [](const AddressRange& a, const AddressRange& b) { return a.low < b.low; });
+  std::ranges::sort(ranges, {}, &AddressRange::low);
 }
 
 }  // namespace oomrec::tools::recording

@@ -113,8 +113,7 @@ void CacheDirectory::trim() const {
     entries.push_back({entry.last_write_time(gone), bytes, entry.path()});
     sum += bytes;
   }
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  std::ranges::sort(entries, {}, &Entry::used);
   for (const Entry& entry : entries) {
     if (sum <= most_bytes_) return;
     fs::remove(entry.path, gone);

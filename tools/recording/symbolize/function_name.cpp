@@ -194,8 +194,8 @@ std::size_t lambda_in(std::string_view name) {
   constexpr std::array<std::string_view, 3> kLambdas = {"::{lambda(", "::$_", "::'lambda"};
   for (Walk walk{name}; !walk.at_end(); walk.step())
     if (walk.depth() == 0 && walk.at() != 0 &&
-        std::any_of(kLambdas.begin(), kLambdas.end(),
-                    [&](std::string_view lambda) { return walk.rest().starts_with(lambda); }))
+        std::ranges::any_of(
+            kLambdas, [&](std::string_view lambda) { return walk.rest().starts_with(lambda); }))
       return walk.at();
   return name.npos;
 }
@@ -255,9 +255,9 @@ bool is_import_machinery(const Location& location) {
   if (location.kind == Location::Kind::python) return text::is_import_machinery(location.file);
   constexpr std::array<std::string_view, 4> kNames = {"PyImport_", "_PyImport_", "import_",
                                                       "builtin___import__"};
-  return location.interpreter &&
-         std::any_of(kNames.begin(), kNames.end(),
-                     [&](std::string_view name) { return location.function.starts_with(name); });
+  return location.interpreter && std::ranges::any_of(kNames, [&](std::string_view name) {
+           return location.function.starts_with(name);
+         });
 }
 
 bool is_library_function(const Location& location) {
@@ -266,7 +266,7 @@ bool is_library_function(const Location& location) {
                                                       "library/std/", "/rustc/"};
   return location.kind == Location::Kind::native &&
          (names::is_library_function(parts_of(location.function).name) ||
-          std::any_of(kFiles.begin(), kFiles.end(), [&](std::string_view directory) {
+          std::ranges::any_of(kFiles, [&](std::string_view directory) {
             return location.file.starts_with(directory);
           }));
 }

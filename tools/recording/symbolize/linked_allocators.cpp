@@ -102,11 +102,10 @@ std::vector<std::string_view> linked_allocators_in(const std::filesystem::path& 
   if (elf.is_observed()) return found;
   elf.for_each_piece_of_constants([&](std::string_view piece) {
     for (const Sign& sign : kSigns)
-      if (std::find(found.begin(), found.end(), sign.allocator) == found.end() &&
-          contains(piece, sign.message))
+      if (std::ranges::find(found, sign.allocator) == found.end() && contains(piece, sign.message))
         found.push_back(sign.allocator);
   });
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 

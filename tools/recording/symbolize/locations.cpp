@@ -260,7 +260,7 @@ std::vector<std::string> Locations::unreadable_modules() const {
   for (const auto& entry : modules_) {
     if (entry->unreadable) paths.push_back(entry->path);
   }
-  std::sort(paths.begin(), paths.end());
+  std::ranges::sort(paths);
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
   return paths;
 }

@@ -242,14 +242,13 @@ SymbolTable::SymbolTable(Dwfl_Module* module) {
     if (name == nullptr || *name == '\0' || section == SHN_UNDEF || !may_be_code(symbol)) continue;
     symbols_.push_back({start, symbol.st_size, name, rank_of(symbol)});
   }
-  std::stable_sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
+  std::ranges::stable_sort(symbols_, [](const Symbol& a, const Symbol& b) {
     return std::tie(a.start, a.rank) < std::tie(b.start, b.rank);
   });
 }
 
 const char* SymbolTable::function_at(GElf_Addr address) const {
-  auto at = std::upper_bound(symbols_.begin(), symbols_.end(), address,
-                             [](GElf_Addr a, const Symbol& symbol) { return a < symbol.start; });
+  auto at = std::ranges::upper_bound(symbols_, address, {}, &Symbol::start);
   // A symbol that ends before the address may be nested: an enclosing function begins earlier.
   constexpr int kNeighbours = 16;
   for (int left = kNeighbours; left > 0 && at != symbols_.begin(); --left) {

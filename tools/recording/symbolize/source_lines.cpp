@@ -26,7 +26,7 @@ constexpr auto kSuffixes = std::to_array<std::string_view>(
 
 bool is_source_name(const fs::path& path) {
   const std::string suffix = path.extension().string();
-  return std::find(kSuffixes.begin(), kSuffixes.end(), suffix) != kSuffixes.end();
+  return std::ranges::find(kSuffixes, suffix) != kSuffixes.end();
 }
 
 // Whether all users may search every directory above it.

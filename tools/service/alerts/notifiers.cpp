@@ -118,8 +118,7 @@ HttpUrl http_url_in(const std::string& url) {
                  "Give http://HOST[:PORT]/PATH or https://HOST/PATH."};
   };
   if (!url.starts_with(kHttp)) throw refuse("it does not begin with http:// or https://");
-  const bool plain =
-      std::all_of(url.begin(), url.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  const bool plain = std::ranges::all_of(url, [](char c) { return c > ' ' && c < 0x7f; });
   if (!plain) throw refuse("write blanks and characters other than ASCII as %XX");
   const std::size_t end = std::min(url.find_first_of("/?#", kHttp.size()), url.size());
   std::string host = url.substr(kHttp.size(), end - kHttp.size());
@@ -135,7 +134,7 @@ HttpUrl http_url_in(const std::string& url) {
   }
   const bool is_number =
       !port.empty() && port.size() <= 5 &&
-      std::all_of(port.begin(), port.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+      std::ranges::all_of(port, [](unsigned char c) { return std::isdigit(c) != 0; });
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   if (host.empty() || !is_number) throw refuse("the host is missing, or the port is not a number");
   return {host, port, path};

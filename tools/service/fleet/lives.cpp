@@ -54,7 +54,7 @@ bool has_bundle_at_exit(const recording::Recording& recording, const fs::path& d
   char key[96];
   const std::string_view process = bundle::process_key(recording.header(), key);
   const std::vector<fs::directory_entry> entries = entries_of(dumps);
-  return std::any_of(entries.begin(), entries.end(), [&](const fs::path& path) {
+  return std::ranges::any_of(entries, [&](const fs::path& path) {
     return bundles::read_file<bundles::Manifest>(path).process == process &&
            bundles::read_file<bundles::Metadata>(path).context == verdict::kReasonAtExit;
   });

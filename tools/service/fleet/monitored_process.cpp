@@ -155,7 +155,7 @@ void MonitoredProcess::count_failures() {
     attributed += more;
     unattributed_failures_ -= more;
     const std::vector<Api>& possible = failable_apis(set_of(api));
-    const bool has_label = std::find(possible.begin(), possible.end(), api) != possible.end();
+    const bool has_label = std::ranges::find(possible, api) != possible.end();
     counts_.failures[has_label ? api : Api::none] += more;
   }
   samples_waited_ = unattributed_failures_ == 0 ? 0 : samples_waited_ + 1;

@@ -204,8 +204,7 @@ void ProcessRegistry::forget() {
   }
   if (dead.size() > kMostWithPid) {
     const auto last = dead.end() - static_cast<std::ptrdiff_t>(kMostWithPid);
-    std::sort(dead.begin(), dead.end(),
-              [](const Member* a, const Member* b) { return a->died < b->died; });
+    std::ranges::sort(dead, [](const Member* a, const Member* b) { return a->died < b->died; });
     std::for_each(dead.begin(), last, [this](Member* member) { retire(*member); });
   }
   // A recording that cannot be deleted would be found again: keep its member.

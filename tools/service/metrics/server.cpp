@@ -163,9 +163,8 @@ Page MetricsServer::page_for_prometheus(const std::string& peer) {
   const auto scraper = scrapers_.find(peer);
   if (scraper == scrapers_.end()) {
     if (scrapers_.size() == kMostScrapers) {
-      scrapers_.erase(
-          std::min_element(scrapers_.begin(), scrapers_.end(),
-                           [](const auto& a, const auto& b) { return a.second < b.second; }));
+      scrapers_.erase(std::ranges::min_element(
+          scrapers_, [](const auto& a, const auto& b) { return a.second < b.second; }));
     }
     scrapers_.emplace(peer, now);
     return cached_page();

@@ -169,7 +169,7 @@ bool Ledger::add(const std::string& lines) {
   }
   read();
   const std::string kept = compacted();
-  const auto kept_lines = static_cast<std::size_t>(std::count(kept.begin(), kept.end(), '\n'));
+  const auto kept_lines = static_cast<std::size_t>(std::ranges::count(kept, '\n'));
   if (lines_ > kept_lines + kMostGoneLines) try {
       replace_file(directory_, bundle::kShippedFile, kept);
     } catch (const Error& error) {

@@ -135,7 +135,7 @@ std::vector<Shipment> Shipper::due(Shipment::Part part) const {
   std::vector<Shipment> shipments;
   for (const auto& [shipment, attempts] : waiting_)
     if (shipment.part == part && attempts.next <= now) shipments.push_back(shipment);
-  std::stable_sort(shipments.begin(), shipments.end(), [&](const auto& a, const auto& b) {
+  std::ranges::stable_sort(shipments, [&](const auto& a, const auto& b) {
     const bool is_of_life = bundles::is_life(a.bundle), other = bundles::is_life(b.bundle);
     return is_of_life != other ? other : waiting_.at(a).failed < waiting_.at(b).failed;
   });

@@ -182,8 +182,7 @@ std::string percent_encoded(std::string_view text) {
 
 Put put_to_url(const std::string& url) {
   if (const auto file = after("@", url)) return put_to_url(url_in_file(std::string{*file}));
-  const bool is_plain =
-      std::all_of(url.begin(), url.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  const bool is_plain = std::ranges::all_of(url, [](char c) { return c > ' ' && c < 0x7f; });
   if (const auto bucket = after("s3://", url); bucket && is_plain) return put_to_s3(*bucket);
   if (const auto path = after("file://", url)) return put_to_directory(*path);
   if ((after("https://", url) || after("http://", url)) && is_plain) return put_to_template(url);

@@ -182,9 +182,8 @@ std::vector<bundles::Session> Watcher::update_recorded() {
 
 void Watcher::forget_gone(const std::vector<bundles::Session>& sessions) {
   std::erase_if(recorded_, [&](const auto& entry) {
-    const bool exists =
-        std::any_of(sessions.begin(), sessions.end(),
-                    [&](const bundles::Session& session) { return session.path == entry.first; });
+    const bool exists = std::ranges::any_of(
+        sessions, [&](const bundles::Session& session) { return session.path == entry.first; });
     if (exists) return false;
     if (lives_) lives_->on_end(entry.first);
     listeners_.on_gone(entry.first, nullptr);
@@ -263,7 +262,7 @@ void Watcher::finalize(const std::set<fs::path>& dead, Clock::duration longest) 
 }
 
 bool Watcher::awaits_exit_of(pid_t process) const {
-  return std::any_of(recorded_.begin(), recorded_.end(), [&](const auto& entry) {
+  return std::ranges::any_of(recorded_, [&](const auto& entry) {
     const RecordedProcess& recorded = entry.second;
     return recorded.same_pid_namespace() && recorded.session.pid == process;
   });

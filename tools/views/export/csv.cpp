@@ -72,7 +72,7 @@ class Table {
     if (names != names_) {
       std::vector<std::string> ordered;
       for (const std::string& name : names_) {
-        const auto at = std::find(names.begin(), names.end(), name);
+        const auto at = std::ranges::find(names, name);
         ordered.push_back(at == names.end() ? ""
                                             : cells[static_cast<std::size_t>(at - names.begin())]);
       }

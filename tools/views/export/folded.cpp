@@ -15,7 +15,7 @@ void write_folded(const ExportRequest& request, Output& output) {
     if (id >= names.size()) names.resize(request.locations().size());
     if (names[id].empty()) {
       names[id] = frame_name(request.locations(), id);
-      std::replace(names[id].begin(), names[id].end(), ';', ':');
+      std::ranges::replace(names[id], ';', ':');
     }
     return names[id];
   };

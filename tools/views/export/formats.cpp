@@ -10,8 +10,7 @@ namespace oomrec::tools::views {
 namespace {
 
 bool can_hold(const Format& format, Content content) {
-  return std::find(format.contents.begin(), format.contents.end(), content) !=
-         format.contents.end();
+  return std::ranges::find(format.contents, content) != format.contents.end();
 }
 
 }  // namespace
@@ -65,7 +64,7 @@ std::vector<Content> choose_contents(const Format& format, const std::string& na
 }
 
 bool ExportRequest::wants(Content content) const {
-  return std::find(contents.begin(), contents.end(), content) != contents.end();
+  return std::ranges::find(contents, content) != contents.end();
 }
 
 }  // namespace oomrec::tools::views

@@ -178,11 +178,10 @@ std::uint32_t subject_node(const Source& source) {
   const bundles::FailureDetails failed{source};
   if (failed.exists) return failed.failure.node;
   const std::vector<recording::HolderFigures> holders = source.recording->holders();
-  const auto largest =
-      std::max_element(holders.begin(), holders.end(), [](const auto& a, const auto& b) {
-        const bool counts = is_additive(b.space), counted = is_additive(a.space);
-        return counted != counts ? counts : a.weight_bytes() < b.weight_bytes();
-      });
+  const auto largest = std::ranges::max_element(holders, [](const auto& a, const auto& b) {
+    const bool counts = is_additive(b.space), counted = is_additive(a.space);
+    return counted != counts ? counts : a.weight_bytes() < b.weight_bytes();
+  });
   return largest == holders.end() ? 0 : largest->node;
 }
 
@@ -412,9 +411,8 @@ std::string RowWriter::line_of(const Source& source) {
   std::string episode, role;
   if (!source.bundle.empty()) {
     const std::vector<bundles::BundleSummary>& all = bundles_in(source.bundle.parent_path());
-    const auto own = std::find_if(
-        all.begin(), all.end(),
-        [&](const bundles::BundleSummary& bundle) { return bundle.path == source.bundle; });
+    const auto own = std::ranges::find_if(
+        all, [&](const bundles::BundleSummary& bundle) { return bundle.path == source.bundle; });
     const bool is_root = own == all.end() || own->episode.role == bundle::EpisodeRole::root;
     episode = is_root ? id : all[own->episode.root].death_id;
     role = is_root ? name_of(bundle::EpisodeRole::root) : "follower";

@@ -74,9 +74,8 @@ std::vector<HolderRow> holder_rows(const recording::Recording& recording, record
     add(row.ever, holder.total_bytes, holder.total_count);
     row.temporary += holder.temporary_count;
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const HolderRow& a, const HolderRow& b) {
-    return a.end.bytes > b.end.bytes;
-  });
+  std::ranges::stable_sort(
+      rows, [](const HolderRow& a, const HolderRow& b) { return a.end.bytes > b.end.bytes; });
   return rows;
 }
 

@@ -18,9 +18,7 @@ constexpr std::uint64_t kNearBytes = 64 * 1024;
 constexpr int kMostDevices = 1024;
 
 void sort_by_address(std::vector<SegmentBlock>& blocks) {
-  std::stable_sort(blocks.begin(), blocks.end(), [](const SegmentBlock& a, const SegmentBlock& b) {
-    return a.address < b.address;
-  });
+  std::ranges::stable_sort(blocks, {}, &SegmentBlock::address);
 }
 
 std::uint64_t end_of(const SegmentBlock& block) {
@@ -38,7 +36,7 @@ class Segments {
     add_device_segments();
     add_heap_segments();
     add_ranges();
-    std::stable_sort(segments_.begin(), segments_.end(), [](const Segment& a, const Segment& b) {
+    std::ranges::stable_sort(segments_, [](const Segment& a, const Segment& b) {
       return a.device != b.device ? a.device < b.device : a.address < b.address;
     });
     return std::move(segments_);
@@ -127,9 +125,8 @@ class Segments {
   // has none there.
   void add_tensors(Segment& segment) const {
     const std::uint64_t end = end_of({segment.address, segment.bytes, 0, true});
-    const auto first = std::lower_bound(
-        torch_.begin(), torch_.end(), segment.address,
-        [](const SegmentBlock& block, std::uint64_t address) { return block.address < address; });
+    const auto first =
+        std::ranges::lower_bound(torch_, segment.address, {}, &SegmentBlock::address);
     std::uint64_t at = segment.address;
     for (auto block = first; block != torch_.end() && block->address < end; ++block) {
       if (block->address < at) continue;  // forged: inside the previous one

@@ -30,9 +30,8 @@ ProgramCheck check_of(const std::vector<std::string>& words) {
   check.facts =
       processes::facts_of(check.program, options.program(), processes::recording_settings(options));
   check.python = processes::python_support(check.facts);
-  const auto recorder =
-      std::find_if(check.facts.begin(), check.facts.end(),
-                   [](const processes::Fact& fact) { return fact.name == "recorder"; });
+  const auto recorder = std::ranges::find_if(
+      check.facts, [](const processes::Fact& fact) { return fact.name == "recorder"; });
   if (recorder == check.facts.end()) {
     check.why_not =
         "was started, but the recorder did not report: the loader left it out, or a sandbox "

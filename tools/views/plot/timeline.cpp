@@ -166,7 +166,7 @@ std::vector<std::uint32_t> devices_in(const recording::Timeline& timeline) {
   std::vector<std::uint32_t> devices;
   for (const recording::Moment& moment : timeline.moments)
     for (const recording::DeviceMoment& device : moment.devices)
-      if (std::find(devices.begin(), devices.end(), device.device) == devices.end())
+      if (std::ranges::find(devices, device.device) == devices.end())
         devices.push_back(device.device);
   return devices;
 }

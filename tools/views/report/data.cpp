@@ -36,9 +36,8 @@ namespace {
 
 // The index of the recorded process among the page's processes, which may be none.
 std::uint16_t own_number(const std::vector<bundles::TreeProcess>& processes) {
-  const auto own = std::find_if(processes.begin(), processes.end(), [](const auto& process) {
-    return process.relation == Relation::self;
-  });
+  const auto own = std::ranges::find_if(
+      processes, [](const auto& process) { return process.relation == Relation::self; });
   return own != processes.end() ? static_cast<std::uint16_t>(own - processes.begin()) : 0;
 }
 

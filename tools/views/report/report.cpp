@@ -26,7 +26,7 @@ namespace oomrec::tools::views {
 
 std::string report_of(const bundles::Source& source, const InitialView& initial_view) {
   const ReportData data = report_data(source);
-  const auto label = std::find(data.labels.begin(), data.labels.end(), initial_view.label);
+  const auto label = std::ranges::find(data.labels, initial_view.label);
   if (!initial_view.label.empty() && label == data.labels.end()) {
     throw Error{
         Exit::nothing_found,

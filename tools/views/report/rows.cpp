@@ -48,7 +48,7 @@ class DeviceParts {
   DeviceParts(const recording::Recording& recording, const std::vector<std::string>& labels) {
     const std::vector<recording::DeviceFigures> devices = recording::devices_of(recording, 0);
     for (std::size_t i = 0; i < devices.size(); ++i) {
-      const auto at = std::find(labels.begin(), labels.end(), devices[i].label);
+      const auto at = std::ranges::find(labels, devices[i].label);
       const auto number =
           static_cast<std::uint8_t>(at == labels.end() ? 0 : at - labels.begin() + 1);
       only_device_ = i == 0 ? number : std::uint8_t{0};

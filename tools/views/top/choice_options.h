@@ -29,7 +29,7 @@ struct ChoiceOptions {
 
   Choice choice() const {
     const auto index = [](const auto& names, const std::string& word) {
-      return std::find(std::begin(names), std::end(names), word) - std::begin(names);
+      return std::ranges::find(names, word) - std::begin(names);
     };
     Choice choice;
     choice.by = static_cast<By>(index(kByNames, by));

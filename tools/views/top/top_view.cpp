@@ -141,8 +141,7 @@ bool TopView::key(Key key) {
   }
   if (character(key) == U'q') return false;
   if (move_by(key, rows_.rows.size(), table_rows(*session_, size_), selected_)) return true;
-  const auto binding = std::find_if(bindings().begin(), bindings().end(),
-                                    [&](const Binding& candidate) { return candidate.key == key; });
+  const auto binding = std::ranges::find(bindings(), key, &Binding::key);
   if (binding != bindings().end()) binding->action(*this);
   return true;
 }

@@ -58,8 +58,7 @@ void TreeView::close_or_select_parent() {
 
 void TreeView::select(const recording::TreeNode* node) {
   update_items();
-  const auto at = std::find_if(items_.begin(), items_.end(),
-                               [&](const Item& item) { return item.node == node; });
+  const auto at = std::ranges::find(items_, node, &Item::node);
   if (at != items_.end()) selected_ = static_cast<std::size_t>(at - items_.begin());
 }
 
