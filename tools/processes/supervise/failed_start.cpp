@@ -15,8 +15,6 @@
 namespace oomrec::tools::processes {
 namespace {
 
-using text::base_name;
-
 bool is_native(const recording::Location& location) {
   return location.kind == recording::Location::Kind::native;
 }

@@ -9,8 +9,6 @@
 namespace oomrec::tools::recording {
 namespace {
 
-using text::base_name;
-
 std::string location_key(const Location& location, const Locations& locations) {
   const std::string file = location.file.empty() ? locations.module_path(location) : location.file;
   std::string key = fmt::format("{}\x1f{}\x1f{}\x1f{}", static_cast<int>(location.kind),

@@ -32,8 +32,6 @@ struct Candidate {
   std::uint64_t start_ticks = 0;
 };
 
-using text::base_name;
-
 // The process' pid in its own pid namespace, which is the one in its session.
 pid_t pid_in_own_namespace(pid_t pid) {
   std::ifstream status{fmt::format("/proc/{}/status", pid)};

@@ -21,8 +21,6 @@ constexpr std::size_t kNarrowestPath = 16;
 constexpr std::size_t kWidestFunction = 72;
 constexpr std::size_t kNarrowestFunction = 40;
 
-using text::base_name;
-
 // A path relative to site-packages, if it is in there; the end of a path that is still too long.
 std::string short_path(std::string_view path, std::size_t columns = kWidestPath) {
   for (const std::string_view folder : {"/site-packages/", "/dist-packages/"}) {

@@ -10,8 +10,6 @@
 namespace oomrec::tools::views {
 namespace {
 
-using text::base_name;
-
 void add(Amount& sum, std::uint64_t bytes, std::uint64_t count) {
   sum.bytes += bytes;
   sum.count += count;

@@ -51,8 +51,6 @@ namespace {
 constexpr std::size_t kMostCallers = 4;
 constexpr std::size_t kWidestFunction = 48;
 
-using text::base_name;
-
 // Shorter than location_text(), to fit a row. Enter shows the rest.
 std::string short_text(const recording::Location& location, const recording::Locations& locations) {
   if (location.is_line() && !location.function.empty())
