@@ -1,6 +1,7 @@
 // Reads JSON from untrusted files, and prints it with its keys in the order of insertion.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -25,8 +26,11 @@ std::optional<std::string> text_of(const Json& object, std::string_view key);
 std::optional<std::uint64_t> number_of(const Json& object, std::string_view key);
 const Json& member(const Json& object, std::string_view key);  // null when absent
 
-// null for an empty text, which means unknown.
+// null for an empty text and for 0, which mean unknown.
 Json text_or_null(std::string_view text);
+inline Json number_or_null(std::integral auto number) {
+  return number != 0 ? Json(number) : Json();
+}
 
 // The text, on one line unless `indent` is given. Invalid UTF-8 is replaced, and terminal control
 // characters are escaped.

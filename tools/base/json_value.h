@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -46,6 +47,8 @@ class Json {
   Json(std::string text);
   Json(std::string_view text);
   Json(const char* text);
+  template <typename Value>
+  Json(const std::optional<Value>& value) : Json(value ? Json(*value) : Json()) {}
   // An object if every element is a pair of a text and a value, else an array.
   Json(std::initializer_list<Json> elements);
   template <typename Element>

@@ -114,7 +114,7 @@ int recover_command(const Words& words) {
                 {"bundles", made},
                 {"removed", removed},
                 {"left", left},
-                {"unshipped", unshipped ? Json(*unshipped) : Json(nullptr)}});
+                {"unshipped", unshipped}});
   if (lists && removed != 0) {
     fmt::print("{} that held nothing of note {} removed\n",
                plural(removed, "recording", "recordings"), removed == 1 ? "was" : "were");

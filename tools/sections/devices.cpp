@@ -41,15 +41,12 @@ std::string driver_figures_text(const recording::DeviceFigures& device) {
          row("free", size_text(sample.free_bytes));
 }
 
-Json nonzero_or_null(std::uint64_t bytes) { return bytes != 0 ? Json(bytes) : Json(nullptr); }
-
 Json torch_json(const recording::DeviceFigures::Torch& torch) {
   return {
       {"allocated_bytes", torch.allocated_bytes},
       {"reserved_bytes", torch.reserved_bytes},
       {"fragmentation_ratio", torch.fragmentation_ratio()},
-      {"largest_free_bytes",
-       torch.largest_free_bytes ? Json(*torch.largest_free_bytes) : Json(nullptr)},
+      {"largest_free_bytes", torch.largest_free_bytes},
   };
 }
 
@@ -75,7 +72,7 @@ Json device_json(const recording::DeviceFigures& device) {
       {"ordinal", device.ordinal},
       {"uuid", text_or_null(device.uuid)},
       {"name", text_or_null(device.name)},
-      {"limit_bytes", nonzero_or_null(device.limit_bytes)},
+      {"limit_bytes", number_or_null(device.limit_bytes)},
       {"held_bytes", device.held_bytes},
       {"block_bytes", device.block_bytes},
       {"pool_used_bytes", device.pool_used_bytes},

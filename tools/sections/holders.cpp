@@ -132,7 +132,7 @@ Json holders_json(const HolderGroup& group, const recording::Stacks& stacks,
     holders.push_back({
         {"space", name_of(row.space)},
         {"bytes", row.live_bytes},
-        {"resident_bytes", row.resident_bytes ? Json(*row.resident_bytes) : Json(nullptr)},
+        {"resident_bytes", row.resident_bytes},
         {"count", row.count},
         {"share", share_of(row.bytes, whole)},
         {"estimated", row.estimated},

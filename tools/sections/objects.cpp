@@ -39,12 +39,6 @@ struct PythonObjects {
   bool is_complete = false;  // all objects were checked in time
 };
 
-const Json& rows_of(const Json& object, std::string_view key) {
-  static const Json none = Json::array();
-  const Json& rows = member(object, key);
-  return rows.is_array() ? rows : none;
-}
-
 std::string text_in(const Json& object, std::string_view key) {
   return text_of(object, key).value_or("");
 }
@@ -70,12 +64,12 @@ PythonObject object_in(const Json& row) {
                       {},
                       {},
                       {}};
-  for (const Json& extent : rows_of(row, "shape"))
+  for (const Json& extent : member(row, "shape"))
     if (extent.is_number_unsigned() && object.shape.size() < kMostRows)
       object.shape.push_back(extent.get<std::uint64_t>());
-  for (const Json& frame : rows_of(row, "stack"))
+  for (const Json& frame : member(row, "stack"))
     if (frame.is_string() && object.stack.size() < kMostRows) object.stack.push_back(frame.text());
-  for (const Json& referrer : rows_of(row, "referrers"))
+  for (const Json& referrer : member(row, "referrers"))
     if (object.referrers.size() < kMostRows) object.referrers.push_back(referrer_in(referrer));
   return object;
 }
@@ -152,7 +146,7 @@ std::optional<PythonObjects> python_objects(const bundles::Source& source) {
                       number_of(file, "count").value_or(0),
                       number_of(file, "total_bytes").value_or(0),
                       flag_in(file, "complete")};
-  for (const Json& object : rows_of(file, "objects"))
+  for (const Json& object : member(file, "objects"))
     if (found.objects.size() < kMostRows) found.objects.push_back(object_in(object));
   return found;
 }

@@ -91,18 +91,15 @@ std::vector<std::pair<std::string, std::string>> job_facts(const bundles::Source
     facts.emplace_back("ranks", "no recording knows its rank: numbered in the order given");
   if (const Json& missing = member(job, "missing"); missing.is_array() && !missing.empty())
     facts.emplace_back("missing", "rank " + numbers_text(missing));
-  if (const Json& left_out = member(job, "left_out"); left_out.is_array()) {
-    for (const Json& one : left_out)
-      facts.emplace_back("left out", fmt::format("{}: {}", word(one, "what"), word(one, "why")));
-  }
+  for (const Json& one : member(job, "left_out"))
+    facts.emplace_back("left out", fmt::format("{}: {}", word(one, "what"), word(one, "why")));
   return facts;
 }
 
 std::string ranks_text(const Json& ranks, const Terminal& terminal, bool full) {
   const Json& first = member(ranks, "first");
   std::vector<const Json*> rows;
-  if (const Json& all = member(ranks, "ranks"); all.is_array())
-    for (const Json& row : all) rows.push_back(&row);
+  for (const Json& row : member(ranks, "ranks")) rows.push_back(&row);
   if (!full && rows.size() > kShownRanks) {
     const auto is_well = [](const Json* row) { return member(*row, "trouble").is_null(); };
     std::ranges::stable_sort(rows,

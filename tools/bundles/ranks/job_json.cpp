@@ -47,7 +47,7 @@ Json rank_json(const JobRank& rank, const Job& job, const std::string& bundle) {
       {"verdict", verdict_word(rank)},
       {"summary", text_or_null(printable(rank.source.verdict().summary))},
       {"outcome", rank.source.outcome()},
-      {"ended_after_rank", rank.ended_after ? Json(*rank.ended_after) : Json(nullptr)},
+      {"ended_after_rank", rank.ended_after},
       {"start_timestamp", timestamp(rank.realtime_of(header.start_monotonic_ns))},
       {"end_timestamp", timestamp(rank.realtime_of(recording.end_ns()))},
       {"shift_seconds", static_cast<double>(rank.shift_ns) / 1e9},

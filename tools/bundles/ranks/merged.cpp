@@ -43,9 +43,7 @@ Json symbols_of(const Job& job) {
     const Json stored =
         rank.source.bundle.empty() ? Json(nullptr) : read_json(rank.source.bundle, "symbols.json");
     full = full && text_of(stored, "source") == "debug_info";
-    const Json& symbols = member(stored, "symbols");
-    if (!symbols.is_array()) continue;
-    for (const Json& symbol : symbols) {
+    for (const Json& symbol : member(stored, "symbols")) {
       const auto build_id = text_of(symbol, "build_id");
       const auto offset = number_of(symbol, "offset");
       if (build_id && offset && known.emplace(*build_id, *offset).second) all.push_back(symbol);
@@ -243,7 +241,6 @@ Source merged_source(const Job& job, const fs::path& directory) {
 
 void for_each_rank(const Source& merged,
                    const std::function<void(const Json&, const Source&)>& visit) {
-  if (!rows_of(merged).is_array()) return;
   for (const Json& row : rows_of(merged)) {
     Source own;
     try {
@@ -257,12 +254,10 @@ void for_each_rank(const Source& merged,
 
 fs::path bundle_of_rank(const Source& merged, std::uint32_t rank) {
   std::vector<std::uint64_t> present;
-  if (rows_of(merged).is_array()) {
-    for (const Json& row : rows_of(merged)) {
-      const auto number = number_of(row, "rank");
-      if (number == rank) return bundle_in(row, merged);
-      if (number) present.push_back(*number);
-    }
+  for (const Json& row : rows_of(merged)) {
+    const auto number = number_of(row, "rank");
+    if (number == rank) return bundle_in(row, merged);
+    if (number) present.push_back(*number);
   }
   throw Error{Exit::bad_input, fmt::format("there is no rank {} in it", rank),
               present.empty() ? std::string{"It is a recording of one process: leave --rank out."}

@@ -126,7 +126,7 @@ Json frames_json(const std::vector<recording::LocationId>& ids,
     const recording::Location& location = locations[id];
     frames.push_back({{"function", location.function},
                       {"file", text_or_null(redactor.path(location.file))},
-                      {"line", location.line != 0 ? Json(location.line) : Json(nullptr)},
+                      {"line", number_or_null(location.line)},
                       {"inlined", location.inlined}});
   }
   return frames;

@@ -83,21 +83,16 @@ Json amount_json(const Amount& amount) {
   return {{"bytes", amount.bytes}, {"count", amount.count}};
 }
 
-template <class Number>
-Json number_or_null(const std::optional<Number>& number) {
-  return number ? Json(*number) : Json(nullptr);
-}
-
 Json held_json(const Amount& amount) {
   Json json = amount_json(amount);
-  json["resident_bytes"] = number_or_null(amount.resident_bytes);
+  json["resident_bytes"] = amount.resident_bytes;
   return json;
 }
 
 Json change_json(const Change& change) {
   return {{"change", change.word()},
           {"growth_bytes", change.growth()},
-          {"resident_growth_bytes", number_or_null(change.resident_growth())},
+          {"resident_growth_bytes", change.resident_growth()},
           {"before", held_json(change.before)},
           {"after", held_json(change.after)},
           {"estimated", change.estimated},
@@ -171,7 +166,7 @@ Json DiffPage::json(const DiffStyle& style) const {
     const recording::Location& location = location_of(*change, locations);
     Json row{{"function", text_or_null(location.function)},
              {"file", text_or_null(location.file)},
-             {"line", location.line != 0 ? Json(location.line) : Json(nullptr)}};
+             {"line", number_or_null(location.line)}};
     row.update(change_json(*change));
     functions.push_back(std::move(row));
   }

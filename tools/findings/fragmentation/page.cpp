@@ -13,19 +13,15 @@
 namespace oomrec::tools::findings {
 namespace {
 
-Json number_or_null(const std::optional<std::uint64_t>& number) {
-  return number ? Json(*number) : Json(nullptr);
-}
-
 Json areas_json(const HeapFigures::Areas& areas) {
   return {{"count", areas.count},
           {"held_bytes", areas.held_bytes},
           {"arenas_bytes", areas.arenas_bytes},
-          {"resident_bytes", number_or_null(areas.resident_bytes)},
+          {"resident_bytes", areas.resident_bytes},
           {"live_bytes", areas.live_bytes},
           {"free_bytes", areas.free_bytes()},
           {"free_share", areas.free_share()},
-          {"free_resident_bytes", number_or_null(areas.free_resident_bytes)}};
+          {"free_resident_bytes", areas.free_resident_bytes}};
 }
 
 Json runs_json(const FreeRuns& runs) {
@@ -202,7 +198,7 @@ Json fragmentation_json(const Fragmentation& figures, const bundles::Source& sou
   return {
       {"schema_version", 1},
       {"mode", name_of(source.recording->mode_now())},
-      {"rss_bytes", figures.rss_bytes != 0 ? Json(figures.rss_bytes) : Json(nullptr)},
+      {"rss_bytes", number_or_null(figures.rss_bytes)},
       {"heap",
        {{"allocator", heap.allocator},
         {"live_bytes", heap.live_bytes},
@@ -213,10 +209,10 @@ Json fragmentation_json(const Fragmentation& figures, const bundles::Source& sou
        {{"live_bytes", map.live_bytes},
         {"live_count", map.live_count},
         {"reserved_bytes", map.reserved_bytes},
-        {"resident_bytes", number_or_null(map.resident_bytes)},
-        {"anonymous_bytes", number_or_null(map.anonymous_bytes)},
-        {"huge_page_bytes", number_or_null(map.huge_page_bytes)},
-        {"swapped_bytes", number_or_null(map.swapped_bytes)}}},
+        {"resident_bytes", map.resident_bytes},
+        {"anonymous_bytes", map.anonymous_bytes},
+        {"huge_page_bytes", map.huge_page_bytes},
+        {"swapped_bytes", map.swapped_bytes}}},
       {"devices", std::move(devices)},
       {"advice", std::move(advice)},
   };

@@ -60,7 +60,7 @@ Json LeakReport::leak_json(const Leak& leak) const {
   row["live_bytes"] = leak.live_bytes;
   row["live_count"] = leak.live_count;
   row["survivor_share"] = leak.survivors;
-  row["oldest_seconds"] = leak.oldest_s ? Json(*leak.oldest_s) : Json(nullptr);
+  row["oldest_seconds"] = leak.oldest_s;
   row["stacks"] = leak.stacks;
   row["suggestion"] = suggestion_of(leak, stacks_, *source_.locations);
   row["stack"] = recording::stack_json(stacks_.locations(leak.stack), *source_.locations);
@@ -71,7 +71,7 @@ Json LeakReport::unsteady_json(const Unsteady& unsteady) const {
   return {{"space", name_of(unsteady.space)},
           {"estimated", unsteady.estimated},
           {"growth_bytes", rounded(unsteady.bytes)},
-          {"stopped_seconds", unsteady.stopped_s ? Json(*unsteady.stopped_s) : Json(nullptr)},
+          {"stopped_seconds", unsteady.stopped_s},
           {"stack", recording::stack_json(stacks_.locations(unsteady.stack), *source_.locations)}};
 }
 

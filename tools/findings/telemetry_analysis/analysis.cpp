@@ -107,13 +107,13 @@ Json Analysis::stream_json(const Stream& stream, const StreamFindings& found) co
   Json row{{"host", stream.host},
            {"pid", stream.pid},
            {"device_id", stream.device_id},
-           {"rank", stream.rank ? Json(*stream.rank) : Json(nullptr)},
+           {"rank", stream.rank},
            {"samples", found.allocated.size()},
            {"seconds", found.seconds()},
            {"mean_bytes", std::llround(found.mean_bytes)},
            {"peak_bytes", std::llround(found.peak_bytes)},
            {"growth_bytes", std::llround(found.growth_bytes())},
-           {"utilization_ratio", found.utilization ? Json(*found.utilization) : Json(nullptr)},
+           {"utilization_ratio", found.utilization},
            {"oom_events", stream.oom_events}};
   Json signs = Json::array();
   for (const LeakFinding& sign : found.leak_signs)

@@ -60,15 +60,6 @@ void put(const Json& value, std::optional<T>& slot) {
   if (!value.is_null()) slot = value.get<T>();
 }
 
-template <class T>
-Json written(const T& slot) {
-  return slot;
-}
-template <class T>
-Json written(const std::optional<T>& slot) {
-  return slot ? Json(*slot) : Json(nullptr);
-}
-
 // GPU Memory Profiler's readers expect a rank in every event: outside a job, rank 0 of 1.
 TelemetryEvent with_rank(TelemetryEvent event) {
   if (!event.rank) event.rank = 0;
@@ -85,7 +76,7 @@ Json event_json(const TelemetryEvent& known) {
   const auto& fields = telemetry_fields().fields;
   Json record{{kVersionKey, telemetry_fields().version}};
   for (std::size_t i = 0; i < fields.size(); ++i)
-    record[fields[i].key] = std::visit([&](auto slot) { return written(event.*slot); }, slots()[i]);
+    record[fields[i].key] = std::visit([&](auto slot) { return Json(event.*slot); }, slots()[i]);
   return record;
 }
 

@@ -26,7 +26,7 @@ Json samples_json(const std::vector<GpuSample>& samples) {
     for (const GpuProcess& process : sample.processes)
       rows.push_back({{"pid", process.pid},
                       {"program", text_or_null(printable(process.program))},
-                      {"bytes", process.bytes ? Json(*process.bytes) : Json(nullptr)}});
+                      {"bytes", process.bytes}});
     devices.push_back({{"uuid", printable(sample.uuid)},
                        {"used_bytes", sample.used_bytes},
                        {"total_bytes", sample.total_bytes},
@@ -86,7 +86,7 @@ Json others_on(const bundles::Source& source, const std::string& uuid) {
       const auto bytes = number_of(row, "bytes");
       others.push_back({{"pid", *pid},
                         {"program", text_or_null(printable(text_of(row, "program").value_or("")))},
-                        {"bytes", bytes ? Json(*bytes) : Json(nullptr)}});
+                        {"bytes", bytes}});
     }
     return others;
   }
@@ -94,7 +94,6 @@ Json others_on(const bundles::Source& source, const std::string& uuid) {
 }
 
 std::string others_on_text(const Json& others) {
-  if (!others.is_array()) return {};
   std::string text;
   for (std::size_t i = 0; i < std::min(others.size(), kShownProcesses); ++i) {
     const auto bytes = number_of(others[i], "bytes");

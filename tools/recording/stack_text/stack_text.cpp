@@ -235,7 +235,7 @@ Json stack_json(const std::vector<LocationId>& stack, const Locations& locations
         {"kind", location.kind == Location::Kind::python ? "python" : "native"},
         {"function", text_or_null(location.function)},
         {"file", text_or_null(location.file)},
-        {"line", location.line != 0 ? Json(location.line) : Json(nullptr)},
+        {"line", number_or_null(location.line)},
         {"module", text_or_null(locations.module_path(location))},
         {"build_id", text_or_null(locations.build_id(location))},
         {"offset", native ? Json(location.offset) : Json(nullptr)},

@@ -84,9 +84,7 @@ StoredSymbols StoredSymbols::load(const std::filesystem::path& bundle) {
 
 StoredSymbols StoredSymbols::of(const Json& root) {
   StoredSymbols stored;
-  const Json& symbols = member(root, "symbols");
-  if (!symbols.is_array()) return stored;
-  for (const Json& symbol : symbols) {
+  for (const Json& symbol : member(root, "symbols")) {
     // Code that was made at run time has none, only its address.
     const auto build_id = member(symbol, "module").is_null() ? std::optional<std::string>{""}
                                                              : text_of(symbol, "build_id");

@@ -22,15 +22,10 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-Json rank_of(const Incident& incident) {
-  const auto rank = parse_number<std::uint32_t>(incident.rank);
-  return rank ? Json(*rank) : Json{};
-}
-
 Json brief(const Incident& incident) {
   return Json{{"time_utc", time_text(incident.realtime_ns)},
               {"program", printable(incident.program)},
-              {"rank", rank_of(incident)},
+              {"rank", parse_number<std::uint32_t>(incident.rank)},
               {"pid", incident.pid},
               {"text", incident.text},
               {"bundle", text_or_null(incident.bundle)},

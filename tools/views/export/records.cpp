@@ -13,16 +13,18 @@ Json amount_json(const Amount& amount) {
 }  // namespace
 
 Json holder_record(const HolderRow& row) {
+  // clang-format off
   return {
       {"space", name_of(row.space)},
       {"api", name_of(row.api)},
       {"estimated", row.estimated},
       {"live", amount_json(row.live)},
-      {"resident_bytes", row.resident_bytes ? Json(*row.resident_bytes) : Json(nullptr)},
+      {"resident_bytes", row.resident_bytes},
       {"at_peak", amount_json(row.peak)},
       {"allocated", amount_json(row.ever)},
       {"temporary_count", row.temporary},
   };
+  // clang-format on
 }
 
 Json event_record(const recording::Recording& recording, const EventRow& row) {
@@ -38,7 +40,7 @@ Json event_record(const recording::Recording& recording, const EventRow& row) {
       {"memory_change", row.change},
       {"memory_allocated", row.allocated},
       {"memory_reserved", row.reserved},
-      {"thread", row.tid != 0 ? Json(row.tid) : Json(nullptr)},
+      {"thread", number_or_null(row.tid)},
   };
 }
 

@@ -47,8 +47,6 @@ Json text_json(std::string_view text, std::size_t most = kMostTextBytes) {
   return text_or_null(printable_prefix(text, most));
 }
 
-Json bytes_or_null(std::uint64_t bytes) { return bytes != 0 ? Json(bytes) : Json(nullptr); }
-
 // A figure without digits that mean nothing.
 Json figure(double value) {
   constexpr double kDigits = 6;
@@ -66,10 +64,10 @@ Json frames_json(const bundles::Frames& all, std::size_t most) {
                                               : "native"},
                       {"function", text_or_null(frame.function)},
                       {"file", text_or_null(frame.file)},
-                      {"line", frame.line != 0 ? Json(frame.line) : Json(nullptr)},
+                      {"line", number_or_null(frame.line)},
                       {"module", text_or_null(frame.module)},
                       {"build_id", text_or_null(frame.build_id)},
-                      {"offset", frame.offset != 0 ? Json(frame.offset) : Json(nullptr)},
+                      {"offset", number_or_null(frame.offset)},
                       {"own", frame.own}});
   }
   return frames;
@@ -78,15 +76,14 @@ Json frames_json(const bundles::Frames& all, std::size_t most) {
 Json holders_json(const std::vector<Holder>& all, std::size_t most_frames) {
   Json holders = Json::array();
   for (const Holder& holder : all) {
-    holders.push_back(
-        {{"space", name_of(holder.space)},
-         {"device", text_or_null(holder.device)},
-         {"bytes", holder.bytes},
-         {"resident_bytes", holder.resident_bytes ? Json(*holder.resident_bytes) : Json(nullptr)},
-         {"count", holder.count},
-         {"estimated", holder.estimated},
-         {"sig", text_or_null(bundles::path_key(holder.frames))},
-         {"frames", frames_json(holder.frames, most_frames)}});
+    holders.push_back({{"space", name_of(holder.space)},
+                       {"device", text_or_null(holder.device)},
+                       {"bytes", holder.bytes},
+                       {"resident_bytes", holder.resident_bytes},
+                       {"count", holder.count},
+                       {"estimated", holder.estimated},
+                       {"sig", text_or_null(bundles::path_key(holder.frames))},
+                       {"frames", frames_json(holder.frames, most_frames)}});
   }
   return holders;
 }
@@ -260,7 +257,7 @@ class Row {
     row["job"] = text_json(job.empty() ? labels_.column("job") : job);
     row["task"] = text_json(labels_.column("task"));
     write_rank(row);
-    row["attempt"] = number_or_null(labels_.column("attempt"));
+    row["attempt"] = parse_number<std::uint32_t>(labels_.column("attempt"));
     row["labels"] = labels_.others(bounds.labels);
     row["program"] = text_json(text::base_name(program));
     row["script"] = text_json(text::base_name(script));
@@ -276,11 +273,6 @@ class Row {
     const bool is_rank = rank < world_size;
     row["rank"] = is_rank ? Json(rank) : Json(nullptr);
     row["world_size"] = is_rank ? Json(world_size) : Json(nullptr);
-  }
-
-  static Json number_or_null(const std::string& text) {
-    const auto number = parse_number<std::uint32_t>(text);
-    return number ? Json(*number) : Json(nullptr);
   }
 
   void write_verdict(Json& row) const {
@@ -305,19 +297,19 @@ class Row {
     const std::uint64_t cgroup_limit = header_.health.cgroup_limit_bytes;
     row["limit_kind"] =
         verdict_.limit.kind != LimitKind::none ? Json(name_of(verdict_.limit.kind)) : Json(nullptr);
-    row["limit_bytes"] = bytes_or_null(verdict_.limit.is_in_bytes() ? verdict_.limit.bytes : 0);
-    row["used_bytes"] = bytes_or_null(used);
-    row["peak_bytes"] = bytes_or_null(peak);
-    row["rss_bytes"] = bytes_or_null(resident);
+    row["limit_bytes"] = number_or_null(verdict_.limit.is_in_bytes() ? verdict_.limit.bytes : 0);
+    row["used_bytes"] = number_or_null(used);
+    row["peak_bytes"] = number_or_null(peak);
+    row["rss_bytes"] = number_or_null(resident);
     row["cgroup_limit_bytes"] =
-        bytes_or_null(cgroup_limit != session::kUnlimited ? cgroup_limit : 0);
-    row["node_bytes"] = bytes_or_null(header_.ram_bytes);
+        number_or_null(cgroup_limit != session::kUnlimited ? cgroup_limit : 0);
+    row["node_bytes"] = number_or_null(header_.ram_bytes);
     // Of a GPU's memory if that failed it.
     const bool is_of_device = life_ == nullptr && bundles::subject_device(source_) != 0;
     const std::uint64_t held = is_of_device ? used : std::max(peak, used);
     const std::uint64_t refused = request_ ? request_->bytes : 0;
     const bool fits = refused <= ~std::uint64_t{0} - held;
-    row["need_bytes"] = bytes_or_null(held != 0 && fits ? held + refused : held);
+    row["need_bytes"] = number_or_null(held != 0 && fits ? held + refused : held);
     row["need_is_bound"] = kind_ != "life";
   }
 

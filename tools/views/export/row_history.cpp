@@ -114,7 +114,7 @@ void RowHistory::write_timeline(Json& row, std::size_t most) const {
         count == 1 ? moments_.size() - 1 : i * (moments_.size() - 1) / (count - 1);
     const Moment& moment = moments_[at];
     ms.push_back(moment.ms);
-    resident.push_back(moment.resident_bytes != 0 ? Json(moment.resident_bytes) : Json(nullptr));
+    resident.push_back(number_or_null(moment.resident_bytes));
     live.push_back(moment.live_bytes);
   }
   row["timeline_ms"] = std::move(ms);
@@ -127,15 +127,9 @@ namespace {
 using bundles::Frames;
 using bundles::Holder;
 
-const Json& list_of(const Json& object, const char* key) {
-  static const Json kNone = Json::array();
-  const Json& list = member(object, key);
-  return list.type() == Json::Type::array ? list : kNone;
-}
-
 Frames frames_of(const Json& of) {
   Frames frames;
-  for (const Json& each : list_of(of, "frames")) {
+  for (const Json& each : member(of, "frames")) {
     const std::string kind = text_of(each, "kind").value_or("");
     bundles::Frame frame;
     frame.python = kind == "python";
@@ -168,7 +162,7 @@ std::optional<bundles::Request> request_of(const Json& row) {
 
 void renew(Json& row) {
   std::vector<Holder> holders;
-  for (const Json& each : list_of(row, "holders")) holders.push_back(holder_of(each));
+  for (const Json& each : member(row, "holders")) holders.push_back(holder_of(each));
   const bundles::Signature signature =
       bundles::signature_of(holders, request_of(row), text_of(row, "service").value_or(""));
   if (text_of(row, "signature_alias").value_or("").empty())
@@ -180,7 +174,7 @@ void renew(Json& row) {
                                       : text_or_null(was_request ? std::string{} : cause);
   Json renewed = Json::array();
   std::size_t i = 0;
-  for (const Json& each : list_of(row, "holders")) {
+  for (const Json& each : member(row, "holders")) {
     Json holder = each;
     holder["sig"] = text_or_null(bundles::path_key(holders[i++].frames));
     renewed.push_back(std::move(holder));

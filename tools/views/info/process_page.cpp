@@ -114,7 +114,7 @@ Json process_json(const ProcessCheck& check) {
           {"obstacle", text_or_null(check.obstacle)},
           {"attached", check.attached},
           {"mode", text_or_null(check.mode)},
-          {"limit_bytes", check.limit_bytes != 0 ? Json(check.limit_bytes) : Json()},
+          {"limit_bytes", number_or_null(check.limit_bytes)},
           {"recording", text_or_null(check.recording)},
           {"bundles", text_or_null(check.bundles)},
           {"heap_note", text_or_null(check.heap_note)},

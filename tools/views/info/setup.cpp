@@ -222,9 +222,8 @@ void print_directories(const std::vector<Directory>& directories) {
 Json facts_json(const std::vector<processes::Fact>& facts) {
   Json rows = Json::array();
   for (const processes::Fact& fact : facts) {
-    rows.push_back({{"fact", fact.name},
-                    {"active", fact.active ? Json(*fact.active) : Json(nullptr)},
-                    {"detail", text_or_null(fact.detail)}});
+    rows.push_back(
+        {{"fact", fact.name}, {"active", fact.active}, {"detail", text_or_null(fact.detail)}});
   }
   return rows;
 }

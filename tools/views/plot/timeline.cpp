@@ -203,7 +203,7 @@ Json moment_json(const recording::Moment& moment, const recording::Recording& re
     devices.push_back(device_json(device, recording));
   return {
       {"timestamp", timestamp_of(moment.time_ns, recording)},
-      {"rss_bytes", moment.rss_bytes != 0 ? Json(moment.rss_bytes) : Json(nullptr)},
+      {"rss_bytes", number_or_null(moment.rss_bytes)},
       {"live_bytes", live},
       {"devices", devices},
   };

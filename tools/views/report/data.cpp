@@ -51,8 +51,7 @@ Json advice_json(const bundles::Source& source, const findings::Leaks& leaks,
        job ? findings::advice_for(source)
            : findings::advice_of(findings::advice_facts(source, leaks))) {
     const auto row = hint.holder && !job ? rows.row_of(*hint.holder) : std::nullopt;
-    list.push_back(
-        {{"rule", hint.rule}, {"text", hint.text}, {"row", row ? Json(*row) : Json(nullptr)}});
+    list.push_back({{"rule", hint.rule}, {"text", hint.text}, {"row", row}});
   }
   return list;
 }

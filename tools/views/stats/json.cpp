@@ -18,7 +18,7 @@ Json functions_json(const std::vector<recording::FunctionFigures>& functions,
     rows.push_back({
         {"function", text_or_null(location.function)},
         {"file", text_or_null(location.file)},
-        {"line", location.line != 0 ? Json(location.line) : Json(nullptr)},
+        {"line", number_or_null(location.line)},
         {"bytes", functions[i].bytes},
         {"count", functions[i].count},
     });

@@ -58,7 +58,7 @@ Json node_json(const recording::TreeNode& node, const recording::Locations& loca
   return {
       {"function", text_or_null(location.function)},
       {"file", text_or_null(location.file)},
-      {"line", location.line != 0 ? Json(location.line) : Json(nullptr)},
+      {"line", number_or_null(location.line)},
       {"bytes", node.bytes},
       {"count", node.count},
       {"children", std::move(children)},
