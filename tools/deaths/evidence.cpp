@@ -15,6 +15,7 @@
 #include <string>
 
 #include "common/session/directories.h"
+#include "common/session/table.h"
 #include "common/system/files.h"
 #include "common/system/text.h"
 #include "common/text/text.h"
@@ -51,9 +52,7 @@ std::uint64_t live_bytes(const session::View& view) {
 void add_threads(KillQuery& query, const session::View& view) {
   query.names = {std::string{text::base_name(view.string(view.header().executable))},
                  std::string{text::base_name(view.string(program_of(view.header())))}};
-  session::Thread thread{};
-  for (std::uint64_t i = 1; i < view.count(TableId::threads); ++i) {
-    if (!view.read(TableId::threads, i, thread)) continue;
+  for (const auto& thread : session::entries<session::Thread>(view, TableId::threads)) {
     query.names.emplace_back(thread.name, strnlen(thread.name, sizeof thread.name));
     query.threads.push_back(static_cast<std::uint64_t>(thread.tid));
   }
@@ -64,9 +63,8 @@ std::uint64_t last_sign_realtime_ns(const session::View& view) {
   const session::Header& header = view.header();
   std::uint64_t last = std::max(
       {header.start_monotonic_ns, header.last_tick_ns.load(), header.health.time_ns.load()});
-  session::Failure failure{};
-  for (std::uint64_t i = 1; i < view.count(TableId::failures); ++i)
-    if (view.read(TableId::failures, i, failure)) last = std::max(last, failure.last_ns.load());
+  for (const auto& failure : session::entries<session::Failure>(view, TableId::failures))
+    last = std::max(last, failure.last_ns.load());
   return header.start_realtime_ns + (last - header.start_monotonic_ns);
 }
 

@@ -19,9 +19,8 @@ namespace {
 
 // PyPy's interpreter is a library, or in a static build the program itself.
 bool runs_pypy(const recording::Recording& recording) {
-  session::Module module;
-  for (std::uint64_t i = 1; i < recording.view().count(session::TableId::modules); ++i) {
-    if (!recording.view().read(session::TableId::modules, i, module)) continue;
+  for (const auto& module :
+       session::entries<session::Module>(recording.view(), session::TableId::modules)) {
     const std::string path{recording.text(module.path)};
     const std::string_view name = text::base_name(path);
     if (name.starts_with("libpypy") || name.starts_with("pypy")) return true;

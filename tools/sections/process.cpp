@@ -100,9 +100,8 @@ Json recording_json(const bundles::Source& source) {
   const recording::Recording& recording = *source.recording;
   const session::Header& header = recording.header();
   std::uint64_t holders = 0;  // in use
-  session::Holder holder;
-  for (std::uint64_t i = 1; i < recording.view().count(TableId::holders); ++i)
-    holders += recording.view().read(TableId::holders, i, holder) && holder.node != 0;
+  for (const auto& holder : session::entries<session::Holder>(recording.view(), TableId::holders))
+    holders += holder.node != 0;
   return {
       {"format", recording.view().format()},
       {"mode", name_of(recording.mode_now())},

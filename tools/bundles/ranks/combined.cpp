@@ -141,9 +141,7 @@ class Combiner {
   // Sums the lanes of a rank into one.
   void add_counters(const RankPart& part) {
     LaneCounters sum{}, counters{};
-    session::Lane lane{};
-    for (std::uint64_t i = 1; i < part.view().count(TableId::lanes); ++i) {
-      if (!part.view().read(TableId::lanes, i, lane)) continue;
+    for (auto& lane : session::entries<session::Lane>(part.view(), TableId::lanes)) {
       std::memcpy(counters.data(), bytes_of(lane) + offsetof(session::Lane, spaces),
                   sizeof counters);
       for (std::size_t i_word = 0; i_word < sum.size(); ++i_word) sum[i_word] += counters[i_word];

@@ -106,10 +106,9 @@ void add_combined_devices(recording::Image& image, std::deque<RankPart>& parts) 
 }
 
 void add_combined_device_blocks(recording::Image& image, const std::deque<RankPart>& parts) {
-  DeviceBlock block{};
   for (const RankPart& part : parts) {
-    for (std::uint64_t i = 1; i < part.view().count(TableId::device_blocks); ++i) {
-      if (!part.view().read(TableId::device_blocks, i, block) || block.key == 0) continue;
+    for (auto& block : session::entries<DeviceBlock>(part.view(), TableId::device_blocks)) {
+      if (block.key == 0) continue;
       block.holder = RankPart::at(part.holders, block.holder);
       block.device = RankPart::at(part.devices, block.device);
       const std::uint64_t birth_ns =

@@ -107,9 +107,7 @@ std::vector<std::uint64_t> native_frames(const session::View& view) {
     if (session::kind_of(frame) == session::FrameKind::native && session::module_of(frame) != 0)
       frames.push_back(frame);
   };
-  session::Node node{};
-  for (std::uint64_t i = 1; i < view.count(TableId::nodes); ++i)
-    if (view.read(TableId::nodes, i, node)) add(node.frame);
+  for (const auto& node : session::entries<session::Node>(view, TableId::nodes)) add(node.frame);
   const session::Crash& crash = view.header().crash;
   for (std::uint32_t i = 0; i < std::min(crash.frame_count, session::kCrashFrames); ++i)
     add(crash.frames[i]);

@@ -48,15 +48,15 @@ class RecordingRedactor {
       const auto id = static_cast<TableId>(i);
       if (id != TableId::strings) copy_table(id);
     }
-    for_each<session::Lane>(TableId::lanes, [&](const session::Lane& lane) {
+    for (const auto& lane : session::entries<session::Lane>(view_, TableId::lanes)) {
       copy(lane.sums_offset, std::uint64_t{lane.sums} * sizeof(session::HolderSum));
       copy(lane.temporaries_offset, std::uint64_t{lane.sums} * sizeof(std::uint32_t));
-    });
-    for_each<session::SidePage>(TableId::side_pages, [&](const session::SidePage& page) {
+    }
+    for (const auto& page : session::entries<session::SidePage>(view_, TableId::side_pages)) {
       if (page.shift <= session::kLargestSideShift)
         copy(std::uint64_t{page.page} * session::kUnitBytes,
              (session::kSideSpanBytes >> page.shift) * sizeof(std::uint64_t));
-    });
+    }
   }
 
   void copy_table(TableId id) {
@@ -107,41 +107,34 @@ class RecordingRedactor {
     for (const session::Driver& driver : header.drivers) keep_path(driver.path);
   }
 
-  template <class Entry, class Visit>
-  void for_each(TableId table, Visit&& visit) const {
-    Entry entry{};
-    for (std::uint64_t i = 1; i < view_.count(table); ++i)
-      if (view_.read(table, i, entry)) visit(entry);
-  }
-
   void keep_names() {
-    for_each<session::Module>(TableId::modules,
-                              [&](const session::Module& module) { keep_path(module.path); });
-    for_each<session::Code>(TableId::codes, [&](const session::Code& code) {
+    for (const auto& module : session::entries<session::Module>(view_, TableId::modules))
+      keep_path(module.path);
+    for (const auto& code : session::entries<session::Code>(view_, TableId::codes)) {
       keep_path(code.file);
       keep_unchanged(code.name);
       keep_unchanged(code.line_table);
-    });
-    for_each<session::Thread>(TableId::threads,
-                              [&](const session::Thread& thread) { keep_unchanged(thread.group); });
-    for_each<session::Failure>(TableId::failures,
-                               [&](const session::Failure& failure) { keep_text(failure.rule); });
-    for_each<session::Node>(TableId::nodes, [&](const session::Node& node) {
+    }
+    for (const auto& thread : session::entries<session::Thread>(view_, TableId::threads))
+      keep_unchanged(thread.group);
+    for (const auto& failure : session::entries<session::Failure>(view_, TableId::failures))
+      keep_text(failure.rule);
+    for (const auto& node : session::entries<session::Node>(view_, TableId::nodes)) {
       if (special_of(node, session::SpecialFrame::thread_group))
         keep_unchanged(session::argument_of(node.frame));
-    });
+    }
   }
 
   // Labels are the user's own texts: replaces each distinct one by a number.
   void number_labels() {
     std::unordered_map<std::string_view, std::size_t> numbers;
-    for_each<session::Node>(TableId::nodes, [&](const session::Node& node) {
-      if (!special_of(node, session::SpecialFrame::context)) return;
+    for (const auto& node : session::entries<session::Node>(view_, TableId::nodes)) {
+      if (!special_of(node, session::SpecialFrame::context)) continue;
       const StringId id = session::argument_of(node.frame);
       const std::size_t number =
           numbers.try_emplace(view_.string(id), numbers.size() + 1).first->second;
       store_string(id, fmt::format("{}", number));
-    });
+    }
   }
 
   static bool special_of(const session::Node& node, session::SpecialFrame what) {

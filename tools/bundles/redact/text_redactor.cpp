@@ -73,13 +73,10 @@ TextRedactor::TextRedactor(const recording::Recording& recording)
   for (const session::StringId id :
        {header.working_directory, header.executable, header.dump_directory})
     add(user_in(recording.text(id)));
-  session::Module module{};
-  for (std::uint64_t i = 1; i < recording.view().count(TableId::modules); ++i)
-    if (recording.view().read(TableId::modules, i, module))
-      add(user_in(recording.text(module.path)));
-  session::Code code{};
-  for (std::uint64_t i = 1; i < recording.view().count(TableId::codes); ++i)
-    if (recording.view().read(TableId::codes, i, code)) add(user_in(recording.text(code.file)));
+  for (const auto& module : session::entries<session::Module>(recording.view(), TableId::modules))
+    add(user_in(recording.text(module.path)));
+  for (const auto& code : session::entries<session::Code>(recording.view(), TableId::codes))
+    add(user_in(recording.text(code.file)));
   // Longest first: a name may be a prefix of another.
   std::ranges::sort(names_,
                     [](const std::string& a, const std::string& b) { return a.size() > b.size(); });

@@ -193,10 +193,8 @@ std::vector<SentSignal> signals_to(const Header& child, const Recording& parent)
     if (ended.pid == child.pid && ended.time_ns > child.start_monotonic_ns)
       end_ns = std::min(end_ns, ended.time_ns.load());
   std::vector<SentSignal> signals;
-  SentSignal sent{};
-  for (std::uint64_t i = 1; i < parent.view().count(TableId::sent_signals); ++i)
-    if (parent.view().read(TableId::sent_signals, i, sent) && sent.pid == child.pid &&
-        sent.time_ns > child.start_monotonic_ns && sent.time_ns <= end_ns)
+  for (const auto& sent : session::entries<SentSignal>(parent.view(), TableId::sent_signals))
+    if (sent.pid == child.pid && sent.time_ns > child.start_monotonic_ns && sent.time_ns <= end_ns)
       signals.push_back(sent);
   return signals;
 }
@@ -208,11 +206,10 @@ std::optional<SentSignal> alike(const SentSignal& sent, const Header& child,
   const auto is_near = [](std::uint64_t a, std::uint64_t b) {
     return std::max(a, b) - std::min(a, b) <= std::max(a, b) / 10;
   };
-  SentSignal other{};
   if (sent.node == 0 || sent.resident_bytes < session::kNotableBytes) return std::nullopt;
-  for (std::uint64_t i = 1; i < parent.view().count(TableId::sent_signals); ++i)
-    if (parent.view().read(TableId::sent_signals, i, other) && other.node == sent.node &&
-        other.pid != sent.pid && other.time_ns < child.start_monotonic_ns &&
+  for (const auto& other : session::entries<SentSignal>(parent.view(), TableId::sent_signals))
+    if (other.node == sent.node && other.pid != sent.pid &&
+        other.time_ns < child.start_monotonic_ns &&
         is_near(other.resident_bytes, sent.resident_bytes))
       return other;
   return std::nullopt;

@@ -182,9 +182,8 @@ class Subjects {
 
 std::size_t threads_of(const recording::Recording& recording) {
   std::size_t threads = 0;
-  session::Lane lane{};
-  for (std::uint64_t i = 1; i < recording.view().count(TableId::lanes); ++i)
-    if (recording.view().read(TableId::lanes, i, lane) && lane.owner_tid != 0) ++threads;
+  for (const auto& lane : session::entries<session::Lane>(recording.view(), TableId::lanes))
+    if (lane.owner_tid != 0) ++threads;
   return threads;
 }
 

@@ -114,9 +114,8 @@ std::optional<std::vector<HeapArea>> areas_of_process(int pid) {
 
 // Removes areas that are really the program's own mappings.
 void remove_mappings(std::vector<HeapArea>& areas, const session::View& view) {
-  session::LiveRange range{};
-  for (std::uint64_t i = 1; i < view.count(TableId::live_ranges); ++i) {
-    if (!view.read(TableId::live_ranges, i, range) || range.start == 0) continue;
+  for (const auto& range : session::entries<session::LiveRange>(view, TableId::live_ranges)) {
+    if (range.start == 0) continue;
     const std::uint64_t start = range.start;
     std::erase_if(areas, [&](const HeapArea& area) {
       return !area.is_main && start < area.end && start + range.bytes > area.start;
@@ -148,9 +147,8 @@ struct RecordedChunks {
 RecordedChunks chunks_in(const session::View& view) {
   RecordedChunks chunks;
   session::Holder holder{};
-  session::LiveBlock block{};
-  for (std::uint64_t i = 1; i < view.count(TableId::live_blocks); ++i) {
-    if (!view.read(TableId::live_blocks, i, block) || block.address == 0 || block.weight == 0 ||
+  for (const auto& block : session::entries<session::LiveBlock>(view, TableId::live_blocks)) {
+    if (block.address == 0 || block.weight == 0 ||
         !view.read(TableId::holders, block.holder, holder) ||
         holder.space != static_cast<std::uint8_t>(Space::heap))
       continue;

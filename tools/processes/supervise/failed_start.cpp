@@ -62,11 +62,8 @@ bool is_before_python(const recording::Recording& recording) {
   const session::View& view = recording.view();
   if (!text::base_name(recording.text(view.header().executable)).starts_with("python"))
     return false;
-  session::Code code{};
-  for (std::uint64_t i = 1; i < view.count(session::TableId::codes); ++i) {
-    if (view.read(session::TableId::codes, i, code) && !is_startup_file(view.string(code.file)))
-      return false;
-  }
+  for (const auto& code : session::entries<session::Code>(view, session::TableId::codes))
+    if (!is_startup_file(view.string(code.file))) return false;
   return true;
 }
 

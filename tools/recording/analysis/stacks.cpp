@@ -335,29 +335,20 @@ class Births {
   std::vector<std::uint32_t> earliest_;
 };
 
-template <class T, class Each>
-void for_each_entry(const session::View& view, TableId table, Each&& each) {
-  T entry{};
-  for (std::uint64_t i = 1; i < view.count(table); ++i)
-    if (view.read(table, i, entry)) each(static_cast<const T&>(entry));
-}
-
 }  // namespace
 
 void Recording::add_ages(std::vector<HolderFigures>& rows) const {
   Births by_holder{view_.count(TableId::holders)};
   Births by_node{view_.count(TableId::nodes)};  // small blocks, which are all on the heap
-  for_each_entry<session::LiveBlock>(view_, TableId::live_blocks, [&](const auto& block) {
+  for (const auto& block : session::entries<session::LiveBlock>(view_, TableId::live_blocks))
     if (block.address != 0) by_holder.add(block.holder, block.birth_s);
-  });
-  for_each_entry<session::LiveRange>(view_, TableId::live_ranges, [&](const auto& range) {
+  for (const auto& range : session::entries<session::LiveRange>(view_, TableId::live_ranges)) {
     const bool counted = range.kind == static_cast<std::uint32_t>(session::RangeKind::counted);
     if (range.start != 0 && counted) by_holder.add(range.holder, range.birth_s);
-  });
-  for_each_entry<session::DeviceBlock>(view_, TableId::device_blocks, [&](const auto& block) {
+  }
+  for (const auto& block : session::entries<session::DeviceBlock>(view_, TableId::device_blocks))
     if (block.key != 0 && (block.flags & session::kDeviceDormant) == 0)
       by_holder.add(block.holder, block.birth_s);
-  });
   for (std::uint64_t page = 1; page < view_.count(TableId::side_pages); ++page) {
     view_.for_each_small_block(
         page, [&](const session::SmallBlock& block) { by_node.add(block.node, block.birth_s); });

@@ -39,9 +39,7 @@ void add_device_apis(const Recording& recording, Statistics& statistics) {
 void add_sizes_and_apis(const Recording& recording, Statistics& statistics) {
   std::array<SizeBucket, session::kSizeBuckets> sizes{};
   std::array<ApiFigures, kHostApiCount> apis{};
-  session::Lane lane{};
-  for (std::uint64_t i = 1; i < recording.view().count(TableId::lanes); ++i) {
-    if (!recording.view().read(TableId::lanes, i, lane)) continue;
+  for (const auto& lane : session::entries<session::Lane>(recording.view(), TableId::lanes)) {
     for (std::size_t bucket = 0; bucket < sizes.size(); ++bucket) {
       sizes[bucket].count += lane.sizes[bucket].count;
       sizes[bucket].bytes += lane.sizes[bucket].bytes;
@@ -148,9 +146,8 @@ std::string allocator_of(const Recording& recording) {
     const std::string_view known = known_in(file);
     return known.empty() ? printable(file) : std::string{known};
   }
-  session::Module module{};
-  for (std::uint64_t i = 1; i < recording.view().count(session::TableId::modules); ++i) {
-    if (!recording.view().read(session::TableId::modules, i, module)) continue;
+  for (const auto& module :
+       session::entries<session::Module>(recording.view(), session::TableId::modules)) {
     const std::string path = recording.text(module.path);
     if (const std::string_view known = known_in(path); !known.empty()) return std::string{known};
   }

@@ -107,12 +107,9 @@ std::string device_label(const Recording& recording, std::uint32_t entry) {
 std::vector<HolderFigures> holders_on(const Recording& recording, std::uint32_t entry) {
   const session::View& view = recording.view();
   std::unordered_map<std::uint32_t, HolderFigures> by_holder;
-  DeviceBlock block{};
   session::Holder holder{};
-  for (std::uint64_t i = 1; i < view.count(TableId::device_blocks); ++i) {
-    if (!view.read(TableId::device_blocks, i, block) || block.device != entry ||
-        !is_memory_of_device(block))
-      continue;
+  for (const auto& block : session::entries<DeviceBlock>(view, TableId::device_blocks)) {
+    if (block.device != entry || !is_memory_of_device(block)) continue;
     HolderFigures& row = by_holder[block.holder];
     if (row.live_count == 0) {
       row.entry = block.holder;

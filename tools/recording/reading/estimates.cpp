@@ -16,11 +16,8 @@ struct Samples {
 
 Samples samples_in(const session::View& view) {
   Samples found{std::vector<std::uint64_t>(view.count(TableId::holders)), 0};
-  session::LiveBlock block{};
-  for (std::uint64_t i = 1, count = view.count(TableId::live_blocks); i < count; ++i) {
-    if (!view.read(TableId::live_blocks, i, block) || block.address == 0 ||
-        block.holder >= found.exact_bytes.size())
-      continue;
+  for (const auto& block : session::entries<session::LiveBlock>(view, TableId::live_blocks)) {
+    if (block.address == 0 || block.holder >= found.exact_bytes.size()) continue;
     if (block.weight == 1) {
       found.exact_bytes[block.holder] += block.bytes;
     } else {

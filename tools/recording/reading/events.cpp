@@ -11,10 +11,9 @@ std::uint64_t latest_ms(const Recording& recording) {
   constexpr std::uint64_t kSlackMs = 60'000;
   const session::Header& header = recording.header();
   std::uint64_t end_ns = std::max(header.last_tick_ns.load(), header.start_monotonic_ns);
-  session::Failure failure{};
-  for (std::uint64_t i = 1; i < recording.view().count(session::TableId::failures); ++i)
-    if (recording.view().read(session::TableId::failures, i, failure))
-      end_ns = std::max(end_ns, failure.time_ns);
+  for (const auto& failure :
+       session::entries<session::Failure>(recording.view(), session::TableId::failures))
+    end_ns = std::max(end_ns, failure.time_ns);
   return (end_ns - header.start_monotonic_ns) / 1'000'000 + kSlackMs;
 }
 

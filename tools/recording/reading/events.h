@@ -13,11 +13,9 @@ namespace oomrec::tools::recording {
 // after the other.
 template <class Visit>
 void for_each_event(const session::View& view, Visit&& visit) {
-  session::Lane lane{};
   session::Event event;
-  for (std::uint64_t i = 1; i < view.count(session::TableId::lanes); ++i) {
-    if (!view.read(session::TableId::lanes, i, lane) || lane.ring_slots > session::kMaxRingSlots)
-      continue;
+  for (const auto& lane : session::entries<session::Lane>(view, session::TableId::lanes)) {
+    if (lane.ring_slots > session::kMaxRingSlots) continue;
     const std::uint64_t next = lane.ring_next;
     for (std::uint64_t number = next - std::min<std::uint64_t>(next, lane.ring_slots);
          number < next; ++number)

@@ -1,13 +1,13 @@
 #include "tools/recording/reading/old_memory.h"
 
+#include "common/session/table.h"
+
 namespace oomrec::tools::recording {
 
 OldMemory old_memory_of(const session::View& view) {
   OldMemory found;
-  session::Holder holder;
-  for (std::uint64_t i = 1; i < view.count(session::TableId::holders); ++i) {
-    if (!view.read(session::TableId::holders, i, holder) ||
-        holder.api != static_cast<std::uint16_t>(Api::inherited) || holder.live_bytes == 0)
+  for (const auto& holder : session::entries<session::Holder>(view, session::TableId::holders)) {
+    if (holder.api != static_cast<std::uint16_t>(Api::inherited) || holder.live_bytes == 0)
       continue;
     if (!session::is_preexisting(view, holder.node)) {
       found.inherited = true;

@@ -276,9 +276,8 @@ std::string root_of_process(const std::filesystem::path& recording) {
 
 std::uint64_t Recording::event_count() const {
   std::uint64_t events = 0;
-  session::Lane lane{};
-  for (std::uint64_t i = 1; i < view_.count(TableId::lanes); ++i)
-    if (view_.read(TableId::lanes, i, lane)) events += lane.ring_next - lane.stamps;
+  for (const auto& lane : session::entries<session::Lane>(view_, TableId::lanes))
+    events += lane.ring_next - lane.stamps;
   return events;
 }
 
@@ -298,12 +297,10 @@ Mode Recording::mode_now() const {
 
 std::uint64_t Recording::end_ns() const {
   std::uint64_t end = std::max(header().start_monotonic_ns, header().last_tick_ns.load());
-  session::Failure failure{};
-  for (std::uint64_t i = 1; i < view_.count(TableId::failures); ++i)
-    if (view_.read(TableId::failures, i, failure)) end = std::max(end, failure.time_ns);
-  session::Mark mark{};
-  for (std::uint64_t i = 1; i < view_.count(TableId::marks); ++i)
-    if (view_.read(TableId::marks, i, mark)) end = std::max(end, mark.time_ns);
+  for (const auto& failure : session::entries<session::Failure>(view_, TableId::failures))
+    end = std::max(end, failure.time_ns);
+  for (const auto& mark : session::entries<session::Mark>(view_, TableId::marks))
+    end = std::max(end, mark.time_ns);
   return end;
 }
 

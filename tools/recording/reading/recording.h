@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "common/session/table.h"
 #include "common/session/view.h"
 #include "tools/base/foreign_file.h"
 

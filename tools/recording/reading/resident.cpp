@@ -284,16 +284,13 @@ void Recording::debit(std::uint64_t bytes, std::uint64_t resident_bytes) {
   };
   std::vector<Obtained> since;
   for (RequestInFlight& request : in_flight_) since.push_back({request.bytes, 0, kNow_s, &request});
-  session::LiveRange range{};
-  for (std::uint64_t i = 1; i < view_.count(TableId::live_ranges); ++i)
-    if (view_.read(TableId::live_ranges, i, range) && range.start != 0 && range.holder != 0 &&
-        range.birth_s >= look_s &&
+  for (const auto& range : session::entries<session::LiveRange>(view_, TableId::live_ranges))
+    if (range.start != 0 && range.holder != 0 && range.birth_s >= look_s &&
         range.kind == static_cast<std::uint32_t>(session::RangeKind::counted))
       since.push_back({range.bytes, range.holder, range.birth_s});
-  session::LiveBlock block{};
-  for (std::uint64_t i = 1; i < view_.count(TableId::live_blocks); ++i)
-    if (view_.read(TableId::live_blocks, i, block) && block.address != 0 && block.weight == 1 &&
-        block.bytes >= session::kLookBytes && block.birth_s >= look_s)
+  for (const auto& block : session::entries<session::LiveBlock>(view_, TableId::live_blocks))
+    if (block.address != 0 && block.weight == 1 && block.bytes >= session::kLookBytes &&
+        block.birth_s >= look_s)
       since.push_back({block.bytes, block.holder, block.birth_s});
   const auto rank = [&](const Obtained& one) {
     const bool is_new_only = !has_residency() && one.bytes <= resident_bytes;

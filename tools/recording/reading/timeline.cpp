@@ -29,10 +29,8 @@ std::vector<DeviceMoment> devices_at(const session::DevicePoint& point) {
 std::unordered_map<std::uint64_t, std::vector<DeviceMoment>> devices_by_time(
     const session::View& view) {
   std::unordered_map<std::uint64_t, std::vector<DeviceMoment>> by_time;
-  session::DevicePoint point{};
-  for (std::uint64_t i = 1; i < view.count(TableId::device_points); ++i)
-    if (view.read(TableId::device_points, i, point) && point.time_ns != 0)
-      by_time[point.time_ns] = devices_at(point);
+  for (const auto& point : session::entries<session::DevicePoint>(view, TableId::device_points))
+    if (point.time_ns != 0) by_time[point.time_ns] = devices_at(point);
   return by_time;
 }
 
@@ -64,11 +62,9 @@ std::vector<Moment> moments_of(const Recording& recording) {
   auto devices = devices_by_time(view);
   Moment end = last_moment_of(recording);
   std::vector<Moment> moments;
-  session::Point point{};
-  for (std::uint64_t i = 1; i < view.count(TableId::points); ++i) {
+  for (const auto& point : session::entries<session::Point>(view, TableId::points)) {
     // A point of the last tick would duplicate the end.
-    if (!view.read(TableId::points, i, point) || point.time_ns == 0 ||
-        point.time_ns >= end.time_ns) {
+    if (point.time_ns == 0 || point.time_ns >= end.time_ns) {
       continue;
     }
     Moment moment;
@@ -86,10 +82,8 @@ std::vector<Moment> moments_of(const Recording& recording) {
 
 std::vector<TimeMark> marks_of(const Recording& recording) {
   std::vector<TimeMark> marks;
-  session::Mark mark{};
-  for (std::uint64_t i = 1; i < recording.view().count(TableId::marks); ++i)
-    if (recording.view().read(TableId::marks, i, mark) && mark.time_ns != 0)
-      marks.push_back({mark.time_ns, recording.text(mark.text), mark.thread});
+  for (const auto& mark : session::entries<session::Mark>(recording.view(), TableId::marks))
+    if (mark.time_ns != 0) marks.push_back({mark.time_ns, recording.text(mark.text), mark.thread});
   sort_by_time(marks);
   return marks;
 }

@@ -142,10 +142,8 @@ void MonitoredProcess::count_failures() {
   seen_failures_ = std::max(seen_failures_, total);
   if (unattributed_failures_ == 0) return;
   std::map<Api, std::uint64_t> table;
-  session::Failure failure{};
-  for (std::uint64_t i = 1; i < view.count(TableId::failures); ++i) {
-    if (!view.read(TableId::failures, i, failure) || (failure.flags & session::kFailureProbe) != 0)
-      continue;
+  for (const auto& failure : session::entries<session::Failure>(view, TableId::failures)) {
+    if ((failure.flags & session::kFailureProbe) != 0) continue;
     table[static_cast<Api>(failure.api)] += 1 + std::uint64_t{failure.repeats};
   }
   for (const auto& [api, count] : table) {

@@ -58,9 +58,8 @@ class Segments {
   }
 
   void read_live_blocks() {
-    session::LiveBlock block{};
-    for (std::uint64_t i = 1; i < view_.count(TableId::live_blocks); ++i) {
-      if (!view_.read(TableId::live_blocks, i, block) || block.address == 0) continue;
+    for (const auto& block : session::entries<session::LiveBlock>(view_, TableId::live_blocks)) {
+      if (block.address == 0) continue;
       const Space space = space_of(block.holder);
       const std::uint32_t node = node_of(block.holder);
       if (space == Space::torch) {  // the table has torch's addresses plus one
@@ -89,10 +88,8 @@ class Segments {
 
   template <class Visit>
   void for_each_device_block(Visit visit) const {
-    DeviceBlock block{};
-    for (std::uint64_t i = 1; i < view_.count(TableId::device_blocks); ++i) {
-      const bool live = view_.read(TableId::device_blocks, i, block) && block.key != 0 &&
-                        (block.flags & session::kDeviceDormant) == 0;
+    for (const auto& block : session::entries<DeviceBlock>(view_, TableId::device_blocks)) {
+      const bool live = block.key != 0 && (block.flags & session::kDeviceDormant) == 0;
       if (live) visit(block);
     }
   }
@@ -162,9 +159,8 @@ class Segments {
 
   template <class Visit>
   void for_each_range(Visit visit) const {
-    session::LiveRange range{};
-    for (std::uint64_t i = 1; i < view_.count(TableId::live_ranges); ++i)
-      if (view_.read(TableId::live_ranges, i, range) && range.start != 0)
+    for (const auto& range : session::entries<session::LiveRange>(view_, TableId::live_ranges))
+      if (range.start != 0)
         visit(range, range.kind == static_cast<std::uint32_t>(session::RangeKind::counted));
   }
 

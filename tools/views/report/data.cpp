@@ -175,9 +175,7 @@ Json devices_member(const bundles::Source& source) {
 
 Json modules_member(const recording::Recording& recording) {
   Json modules = Json::array();
-  session::Module module{};
-  for (std::uint64_t i = 1; i < recording.view().count(TableId::modules); ++i) {
-    if (!recording.view().read(TableId::modules, i, module)) continue;
+  for (const auto& module : session::entries<session::Module>(recording.view(), TableId::modules)) {
     char buffer[2 * sizeof module.build_id + 1];
     modules.push_back(fact_json(facts::Module<std::string_view>{
         recording.view().string(module.path), text::build_id_text(module, buffer)}));
