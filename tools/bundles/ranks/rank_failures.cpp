@@ -14,13 +14,6 @@ namespace {
 
 constexpr std::uint64_t kLeastGrowthBytes = std::uint64_t{64} << 20;
 
-std::uint64_t held_at(const recording::Moment& moment) {
-  std::uint64_t sum = 0;
-  for (const Space space : recording::spaces_that_add_up())
-    sum += moment.live_bytes[static_cast<std::size_t>(space)];
-  return sum;
-}
-
 RankFailure rank_failure(const session::Failure& failure, RankFailureKind kind) {
   return {kind, failure.realtime_ns,
           fmt::format("{} was refused {}", name_of(static_cast<Api>(failure.api)),
@@ -55,7 +48,7 @@ std::optional<Growth> first_growth(const std::vector<recording::Moment>& moments
   const std::uint64_t enough = std::max(kLeastGrowthBytes, peak_bytes / 10);
   std::uint64_t low = 0, before = 0;
   for (const recording::Moment& moment : moments) {
-    const std::uint64_t held = held_at(moment);
+    const std::uint64_t held = recording::held_bytes_of(moment);
     if (&moment == &moments.front() || held < before) low = held;
     before = held;
     if (held - low >= enough) return Growth{moment.time_ns, held - low};

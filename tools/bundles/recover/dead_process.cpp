@@ -49,15 +49,9 @@ bool was_growing(const recording::Recording& recording) {
   const std::uint64_t end_ns = recording.end_ns(), held = recording.held_bytes();
   if (held < recording.peak_bytes() / 100 * 95) return false;
   std::uint64_t least = held;
-  session::Point point{};
-  for (std::uint64_t i = 1; i < view.count(session::TableId::points); ++i) {
-    if (!view.read(session::TableId::points, i, point) || point.time_ns == 0 ||
-        point.time_ns + 10 * kSecondNs < end_ns)
-      continue;
-    std::uint64_t live = 0;
-    for (std::size_t space = 0; space < kSpaceCount; ++space)
-      if (is_additive(static_cast<Space>(space))) live += point.live_bytes[space];
-    least = std::min(least, live);
+  for (const auto& point : session::entries<session::Point>(view, session::TableId::points)) {
+    if (point.time_ns == 0 || point.time_ns + 10 * kSecondNs < end_ns) continue;
+    least = std::min(least, recording::held_bytes_of(point));
   }
   return held - least >= kNotableBytes;
 }

@@ -255,8 +255,7 @@ AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks) {
   if (recording.weight() == recording::Weight::resident)
     facts.limit.unmapped_shared_bytes = sections::unmapped_shared_bytes(source);
   facts.devices = recording::devices_of(recording, source.failure());
-  for (const Space space : recording::spaces_that_add_up())
-    if (is_on_host(space)) facts.host_bytes += recording.totals(space).live_bytes;
+  facts.host_bytes = recording.host_bytes();
   facts.rss_bytes = recording.header().health.rss_bytes;
   facts.threads = threads_of(recording);
   facts.is_python = recording.header().python.version_hex != 0;

@@ -9,13 +9,6 @@ namespace {
 // The last checkpoint has all holders: cut to the number that the others can list.
 constexpr std::size_t kListed = session::kCheckpointRows;
 
-std::uint64_t host_bytes(const recording::Checkpoint& checkpoint) {
-  std::uint64_t bytes = 0;
-  for (const Space space : recording::spaces_that_add_up())
-    if (is_on_host(space)) bytes += checkpoint.live_bytes[static_cast<std::size_t>(space)];
-  return bytes;
-}
-
 // The number of checkpoints before the exit freed most: in the last twentieth of the time, or two
 // seconds, up to the last that is almost as large as the largest. All, if less than half was freed.
 std::size_t count_before_exit(const std::vector<recording::Checkpoint>& checkpoints) {
@@ -25,10 +18,11 @@ std::size_t count_before_exit(const std::vector<recording::Checkpoint>& checkpoi
   const std::uint64_t lasts = std::max(kExitNs, (end - checkpoints.front().time_ns) / 20);
   std::uint64_t most = 0;
   for (const recording::Checkpoint& checkpoint : checkpoints)
-    if (checkpoint.time_ns + lasts >= end) most = std::max(most, host_bytes(checkpoint));
-  if (2 * host_bytes(checkpoints.back()) > most) return checkpoints.size();
+    if (checkpoint.time_ns + lasts >= end)
+      most = std::max(most, recording::host_bytes_of(checkpoint));
+  if (2 * recording::host_bytes_of(checkpoints.back()) > most) return checkpoints.size();
   std::size_t count = checkpoints.size();
-  while (host_bytes(checkpoints[count - 1]) < most - most / 20) --count;
+  while (recording::host_bytes_of(checkpoints[count - 1]) < most - most / 20) --count;
   return count;
 }
 

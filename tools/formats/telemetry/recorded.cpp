@@ -69,10 +69,8 @@ class OverTime {
 
   TelemetryEvent of_host(const recording::Moment& moment) const {
     TelemetryEvent event = template_;
-    std::uint64_t live = 0;
-    for (std::size_t i = 0; i < kSpaceCount; ++i)
-      if (is_on_host(static_cast<Space>(i))) live += moment.live_bytes[i];
-    event.allocated_bytes = event.reserved_bytes = static_cast<std::int64_t>(live);
+    event.allocated_bytes = event.reserved_bytes =
+        static_cast<std::int64_t>(recording::host_bytes_of(moment));
     event.used_bytes = static_cast<std::int64_t>(moment.rss_bytes);
     event.total_bytes = static_cast<std::int64_t>(recording_.header().ram_bytes);
     return event;

@@ -94,26 +94,15 @@ class RecordedHost : public RecordedProcess {
       if (is_on_host(static_cast<Space>(i)))
         peak = std::max<std::uint64_t>(peak, recording.header().spaces[i].peak_bytes);
     for (const recording::Moment& moment : recording::timeline_of(recording).moments)
-      peak = std::max(peak, on_host(moment));
+      peak = std::max(peak, recording::host_bytes_of(moment));
     return peak;
   }
 
  private:
-  static std::uint64_t on_host(const recording::Moment& moment) {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < kSpaceCount; ++i)
-      if (is_on_host(static_cast<Space>(i))) sum += moment.live_bytes[i];
-    return sum;
-  }
-
   void sample_memory(MemorySample& sample) override {
     const recording::Recording& recording = *process_.recording;
     const session::Header& header = recording.header();
-    sample.allocated_bytes = 0;
-    for (std::size_t i = 0; i < kSpaceCount; ++i)
-      if (is_on_host(static_cast<Space>(i)))
-        sample.allocated_bytes += recording.totals(static_cast<Space>(i)).live_bytes;
-    sample.reserved_bytes = sample.allocated_bytes;
+    sample.allocated_bytes = sample.reserved_bytes = recording.host_bytes();
     const auto health = process_.pid == header.pid ? deaths::current_health(recording.view())
                                                    : deaths::recorded_health(recording.view());
     sample.used_bytes = recording::resident_bytes(process_.pid);

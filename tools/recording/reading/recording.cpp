@@ -330,6 +330,13 @@ std::uint64_t Recording::held_bytes() const {
   return bytes;
 }
 
+std::uint64_t Recording::host_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Space space : spaces_that_add_up())
+    if (is_on_host(space)) bytes += totals(space).live_bytes;
+  return bytes;
+}
+
 std::uint64_t Recording::weighed_bytes() const {
   std::uint64_t held = held_bytes();
   for (const RequestInFlight& request : in_flight_) held += request.bytes + request.replaced_bytes;
@@ -351,14 +358,8 @@ std::uint64_t Recording::peak_bytes() const {
     now += totals(space).live_bytes;
   }
   peak = std::max(peak, now);
-  session::Point point{};
-  for (std::uint64_t i = 1; i < view_.count(TableId::points); ++i) {
-    if (!view_.read(TableId::points, i, point)) continue;
-    std::uint64_t sum = 0;
-    for (const Space space : spaces_that_add_up())
-      sum += point.live_bytes[static_cast<std::size_t>(space)];
-    peak = std::max(peak, sum);
-  }
+  for (const auto& point : session::entries<session::Point>(view_, TableId::points))
+    peak = std::max(peak, held_bytes_of(point));
   return peak;
 }
 

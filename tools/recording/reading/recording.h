@@ -95,6 +95,21 @@ std::string root_of_process(const std::filesystem::path& recording);
 
 const std::vector<Space>& spaces_that_add_up();  // those for which is_additive() is true
 
+// The live bytes of a Point, a Moment or a Checkpoint: in all spaces that add up, and in those of
+// them that are host memory.
+std::uint64_t held_bytes_of(const auto& point) {
+  std::uint64_t bytes = 0;
+  for (const Space space : spaces_that_add_up())
+    bytes += point.live_bytes[static_cast<std::size_t>(space)];
+  return bytes;
+}
+std::uint64_t host_bytes_of(const auto& point) {
+  std::uint64_t bytes = 0;
+  for (const Space space : spaces_that_add_up())
+    if (is_on_host(space)) bytes += point.live_bytes[static_cast<std::size_t>(space)];
+  return bytes;
+}
+
 class Recording {
  public:
   // Throws Error with bad_input if the file cannot be read or does not contain a session.
@@ -178,6 +193,7 @@ class Recording {
   // Live figures are sums over threads that may run while they are read; clamped at zero.
   SpaceTotals totals(Space space) const;
   std::uint64_t held_bytes() const;  // live in all spaces that add up
+  std::uint64_t host_bytes() const;  // in those of them that are host memory
   // The same as the holders weigh: without what was untouched, with Weight::resident.
   std::uint64_t weighed_bytes() const;
 

@@ -17,13 +17,6 @@ namespace {
 
 constexpr std::size_t kFewestOfShape = 8;  // moments of the second half
 
-std::uint64_t live_bytes_of(const recording::Moment& moment, bool on_host) {
-  std::uint64_t bytes = 0;
-  for (const Space space : recording::spaces_that_add_up())
-    if (is_on_host(space) == on_host) bytes += moment.live_bytes[static_cast<std::size_t>(space)];
-  return bytes;
-}
-
 }  // namespace
 
 RowHistory::RowHistory(const recording::Recording& recording, bool is_of_device)
@@ -34,8 +27,9 @@ RowHistory::RowHistory(const recording::Recording& recording, bool is_of_device)
   if (recording.end_ns() > start) end_realtime_ns_ = recording.realtime_of(recording.end_ns());
   for (const recording::Moment& moment : recording::timeline_of(recording).moments) {
     const std::uint64_t after = moment.time_ns > start ? moment.time_ns - start : 0;
-    moments_.push_back({after / 1'000'000, moment.rss_bytes, live_bytes_of(moment, true),
-                        live_bytes_of(moment, false)});
+    const std::uint64_t host_bytes = recording::host_bytes_of(moment);
+    moments_.push_back({after / 1'000'000, moment.rss_bytes, host_bytes,
+                        recording::held_bytes_of(moment) - host_bytes});
   }
 }
 

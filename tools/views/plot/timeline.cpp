@@ -102,11 +102,6 @@ Picture timeline_picture(const recording::Timeline& timeline, const recording::R
 
 namespace {
 
-bool is_of_host(Space space) {
-  return space == Space::heap || space == Space::map || space == Space::cuda_host ||
-         space == Space::hip_host;
-}
-
 // The part that all charts of a time line share: begin, end and events.
 Chart empty_chart(const recording::Timeline& timeline, const recording::Recording& recording) {
   Chart chart;
@@ -131,10 +126,7 @@ Chart host_chart(const recording::Timeline& timeline, const recording::Recording
   Curve rss{"RSS", Colour::cyan, true, {}};
   Curve live{"live", Colour::yellow, false, {}};
   for (const recording::Moment& moment : timeline.moments) {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < kSpaceCount; ++i)
-      if (is_of_host(static_cast<Space>(i))) sum += moment.live_bytes[i];
-    live.points.emplace_back(moment.time_ns, sum);
+    live.points.emplace_back(moment.time_ns, recording::host_bytes_of(moment));
     if (moment.rss_bytes != 0) rss.points.emplace_back(moment.time_ns, moment.rss_bytes);
   }
   chart.curves = {std::move(rss), std::move(live)};
