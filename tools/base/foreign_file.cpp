@@ -51,10 +51,6 @@ ForeignFile::ForeignFile(const ForeignPath& file) : descriptor_(file.open()) {
   }
 }
 
-ForeignFile::~ForeignFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
 std::string ForeignFile::read_up_to(std::uint64_t most) {
   if (!problem_.empty()) return {};
   std::string text(std::min(most, bytes()), '\0');

@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "tools/base/descriptor.h"
+
 namespace oomrec::tools {
 
 // Which file to open, and whether it may be a link.
@@ -39,9 +41,6 @@ class ForeignPath {
 class ForeignFile {
  public:
   explicit ForeignFile(const ForeignPath& file);
-  ~ForeignFile();
-  ForeignFile(const ForeignFile&) = delete;
-  ForeignFile& operator=(const ForeignFile&) = delete;
 
   // Why it cannot be read, as the end of a sentence: "is missing", "is a symbolic link", "is not a
   // file", "cannot be read: Permission denied". Empty: it is open.
@@ -55,7 +54,7 @@ class ForeignFile {
   std::string read_up_to(std::uint64_t most);
 
  private:
-  int descriptor_;
+  Descriptor descriptor_;
   int error_ = 0;  // an errno
   struct stat status_ {};
   std::string problem_;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tools/base/descriptor.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 
@@ -20,17 +21,17 @@ namespace {
       "Name another file: -o FILE, or -o - for stdout."};
 }
 
-int write_all(int descriptor, const std::string& text) {
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t wrote = write(descriptor, text.data() + done, text.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return errno;
-    done += static_cast<std::size_t>(wrote);
-  }
-  return 0;
-}
-
 }  // namespace
+
+bool write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
 
 void write_output(const std::filesystem::path& file, const std::string& bytes, IfExists if_exists) {
   const int mode = if_exists == IfExists::fail ? O_EXCL : O_TRUNC;
@@ -39,7 +40,7 @@ void write_output(const std::filesystem::path& file, const std::string& bytes, I
     throw Error{Exit::bad_input, fmt::format("{} already exists", printable(file.string())),
                 "Overwrite it with --force, or name another file: -o FILE"};
   if (descriptor < 0) throw_cannot_write(file, errno);
-  int error = write_all(descriptor, bytes);
+  int error = write_all(descriptor, bytes) ? 0 : errno;
   if (close(descriptor) != 0 && error == 0) error = errno;
   if (error == 0) return;
   std::error_code ignored;

@@ -1,5 +1,4 @@
 #include "tools/deaths/kernel_log.h"
-#include "common/system/units.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,6 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+
+#include "common/system/units.h"
+#include "tools/base/descriptor.h"
 
 namespace oomrec::tools::deaths {
 namespace {
@@ -80,11 +82,6 @@ class File {
  public:
   explicit File(const char* path)
       : descriptor_(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)) {}
-  ~File() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
 
   struct stat status() const {
     struct stat status {};
@@ -111,7 +108,7 @@ class File {
   }
 
  private:
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 // A device returns one record per read: a line, followed by lines with its properties, which we

@@ -78,10 +78,6 @@ using session::Header;
 OwnFile::OwnFile(const std::filesystem::path& path)
     : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
 
-OwnFile::~OwnFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
 bool OwnFile::is_ours() const {
   struct stat status {};
   return descriptor_ >= 0 && fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) &&

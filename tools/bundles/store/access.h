@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/session/layout.h"
+#include "tools/base/descriptor.h"
 
 namespace oomrec::tools::bundles {
 
@@ -30,9 +31,6 @@ std::vector<std::filesystem::path> unreadable_bundles_in(const std::filesystem::
 class OwnFile {
  public:
   explicit OwnFile(const std::filesystem::path& path);
-  ~OwnFile();
-  OwnFile(const OwnFile&) = delete;
-  OwnFile& operator=(const OwnFile&) = delete;
 
   // A regular file of this user that has not been deleted.
   bool is_ours() const;
@@ -47,7 +45,7 @@ class OwnFile {
   bool was_never_completed(const std::filesystem::path& path) const;
 
  private:
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 }  // namespace oomrec::tools::bundles

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "tools/base/csv.h"
+#include "tools/base/descriptor.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 
@@ -130,17 +131,11 @@ void RecordFile::add_to_array(std::string_view text) {
 }
 
 void RecordFile::write_all(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = write(descriptor_, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) {
-      throw Error{Exit::bad_input,
-                  fmt::format("{} could not be written: {}",
-                              is_stdout() ? "the output" : printable(path_), std::strerror(errno)),
-                  "Is the disk behind it full, or the reader gone?"};
-    }
-    text.remove_prefix(static_cast<std::size_t>(wrote));
-  }
+  if (!tools::write_all(descriptor_, text))
+    throw Error{Exit::bad_input,
+                fmt::format("{} could not be written: {}",
+                            is_stdout() ? "the output" : printable(path_), std::strerror(errno)),
+                "Is the disk behind it full, or the reader gone?"};
 }
 
 }  // namespace oomrec::tools::formats

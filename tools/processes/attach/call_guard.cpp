@@ -90,32 +90,24 @@ CallGuard::CallGuard(pid_t pid) : socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOE
   std::memcpy(name.sun_path + 1, text.data(), std::min(text.size(), sizeof name.sun_path - 1));
   const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
   if (socket_ >= 0 && bind(socket_, reinterpret_cast<sockaddr*>(&name), bytes) != 0 &&
-      errno == EADDRINUSE) {
-    close(socket_);
+      errno == EADDRINUSE)
     throw refusal(fmt::format("another `oomrec attach` is at work on process {}", pid),
                   "Wait for it.");
-  }
   const RemoteMemory memory{pid};
   const auto until = Clock::now() + kLongest;
   for (const OldCall& call : old_calls(memory)) {
     while (is_under_way(memory, call)) {
-      if (Clock::now() > until) {
-        close(socket_);
+      if (Clock::now() > until)
         throw refusal(
             fmt::format(
                 "an earlier `oomrec attach`, which was killed, is still under way in process {}",
                 pid),
             "It waits for a lock of the loader or the allocator. Try again later.");
-      }
       usleep(5000);
     }
     const CodeHeader none{};
     memory.write(call.gap.address, &none, sizeof none);
   }
-}
-
-CallGuard::~CallGuard() {
-  if (socket_ >= 0) close(socket_);
 }
 
 }  // namespace oomrec::tools::processes

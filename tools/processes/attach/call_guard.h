@@ -6,6 +6,8 @@
 
 #include <sys/types.h>
 
+#include "tools/base/descriptor.h"
+
 namespace oomrec::tools::processes {
 
 class CallGuard {
@@ -13,12 +15,9 @@ class CallGuard {
   // Waits for a call that goes on by itself. Throws Error: another command is at work, or the call
   // does not end.
   explicit CallGuard(pid_t pid);
-  ~CallGuard();
-  CallGuard(const CallGuard&) = delete;
-  CallGuard& operator=(const CallGuard&) = delete;
 
  private:
-  int socket_ = -1;  // bound to a name that the kernel gives away once
+  Descriptor socket_;  // bound to a name that the kernel gives away once
 };
 
 }  // namespace oomrec::tools::processes

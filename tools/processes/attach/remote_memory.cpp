@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <fstream>
 
+#include "tools/base/descriptor.h"
+
 namespace oomrec::tools::processes {
 
 std::size_t RemoteMemory::read_some(std::uint64_t address, void* to, std::size_t bytes) const {
@@ -27,11 +29,9 @@ std::string RemoteMemory::text(std::uint64_t address) const {
 }
 
 bool RemoteMemory::write(std::uint64_t address, const void* from, std::size_t bytes) const {
-  const int file = open(fmt::format("/proc/{}/mem", pid_).c_str(), O_WRONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const ssize_t written = pwrite(file, from, bytes, static_cast<off_t>(address));
-  close(file);
-  return written == static_cast<ssize_t>(bytes);
+  const Descriptor file = open(fmt::format("/proc/{}/mem", pid_).c_str(), O_WRONLY | O_CLOEXEC);
+  return file >= 0 &&
+         pwrite(file, from, bytes, static_cast<off_t>(address)) == static_cast<ssize_t>(bytes);
 }
 
 std::vector<RemoteMapping> RemoteMemory::mappings() const {

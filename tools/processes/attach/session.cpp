@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "common/session/layout.h"
+#include "tools/base/descriptor.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/processes/attach/call_guard.h"
@@ -104,14 +105,13 @@ std::vector<LoadedCopy> loaded_copies(const RemoteMemory& memory) {
 
 std::string build_id_of(const std::string& library) {
   elf_version(EV_CURRENT);
-  const int file = open(library.c_str(), O_RDONLY | O_CLOEXEC);
+  const Descriptor file = open(library.c_str(), O_RDONLY | O_CLOEXEC);
   Elf* const elf = elf_begin(file, ELF_C_READ, nullptr);
   const void* bits = nullptr;
   const ssize_t bytes = dwelf_elf_gnu_build_id(elf, &bits);
   std::string id{static_cast<const char*>(bits),
                  static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
   elf_end(elf);
-  close(file);
   return id;
 }
 
@@ -137,7 +137,7 @@ const RemoteModule* free_copy(const RemoteMemory& memory, const std::vector<Load
 // Where a function of the library begins, seen from where the library does.
 std::uint64_t offset_of(const std::string& library, std::string_view function) {
   elf_version(EV_CURRENT);
-  const int file = open(library.c_str(), O_RDONLY | O_CLOEXEC);
+  const Descriptor file = open(library.c_str(), O_RDONLY | O_CLOEXEC);
   Elf* const elf = elf_begin(file, ELF_C_READ, nullptr);
   std::uint64_t offset = 0;
   for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
@@ -152,7 +152,6 @@ std::uint64_t offset_of(const std::string& library, std::string_view function) {
     }
   }
   elf_end(elf);
-  close(file);
   if (offset != 0) return offset;
   throw refusal(fmt::format("{} has no {}", printable(library), function),
                 "It is of another version: reinstall oomrec, or unset OOMREC_LIBRARY.");

@@ -32,11 +32,6 @@ Ticker::Ticker(double interval_s, std::optional<double> duration_s, pid_t proces
   if (process > 0) process_ = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
 }
 
-Ticker::~Ticker() {
-  if (signals_ >= 0) close(signals_);
-  if (process_ >= 0) close(process_);
-}
-
 bool Ticker::next() {
   while (true) {
     const auto now = Clock::now();
@@ -51,7 +46,6 @@ bool Ticker::next() {
       return false;
     }
     if (found > 0 && polled[1].revents != 0) {
-      close(process_);
       process_ = -1;
       return true;
     }

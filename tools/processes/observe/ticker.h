@@ -7,6 +7,8 @@
 #include <chrono>
 #include <optional>
 
+#include "tools/base/descriptor.h"
+
 namespace oomrec::tools::processes {
 
 class Ticker {
@@ -16,9 +18,6 @@ class Ticker {
   // Blocks SIGINT, SIGTERM and SIGHUP, which stop it. `duration_s`: nullopt is unlimited.
   // `process`: its end causes an immediate tick; 0: none.
   Ticker(double interval_s, std::optional<double> duration_s, pid_t process = 0);
-  ~Ticker();
-  Ticker(const Ticker&) = delete;
-  Ticker& operator=(const Ticker&) = delete;
 
   // Waits for the next tick. False: stop.
   bool next();
@@ -31,8 +30,7 @@ class Ticker {
   const Clock::duration interval_;
   const std::optional<Clock::time_point> end_;
   Clock::time_point next_;
-  int signals_ = -1;
-  int process_ = -1;
+  Descriptor signals_, process_;
   bool stop_requested_ = false;
 };
 

@@ -11,6 +11,7 @@
 
 #include "common/system/files.h"
 #include "common/system/text.h"
+#include "tools/base/descriptor.h"
 #include "tools/deaths/ending.h"
 
 namespace oomrec::tools::recording {
@@ -93,14 +94,13 @@ std::string LiveSession::ending() const {
 }
 
 WritableSession::WritableSession(const std::filesystem::path& path) {
-  const int fd = open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  const Descriptor file = open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   struct stat status {};
-  if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+  if (file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
     bytes_ = static_cast<std::size_t>(status.st_size);
-    void* const memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void* const memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory != MAP_FAILED) memory_ = static_cast<std::byte*>(memory);
   }
-  if (fd >= 0) close(fd);
   if (memory_ != nullptr) view_ = session::View{session::Bytes::contiguous(memory_, bytes_)};
 }
 

@@ -36,35 +36,14 @@ constexpr auto kPollInterval = 100ms;  // for a child without a pidfd
 std::optional<ChildProcess> ChildProcess::start(const std::function<int()>& work,
                                                 std::string_view input,
                                                 std::chrono::seconds timeout) {
-  const int file = file_in_memory(input);
+  const Descriptor file = file_in_memory(input);
   if (file < 0) return {};
   const pid_t child = fork();
   if (child == 0) run_in_child(work, file);
-  const int error = errno;
-  close(file);
-  errno = error;
   if (child < 0) return {};
   setpgid(child, child);  // parent or child, whichever runs first
   const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
   return ChildProcess{child, pidfd, Clock::now() + timeout};
-}
-
-ChildProcess::~ChildProcess() {
-  if (pidfd_ >= 0) close(pidfd_);
-}
-
-ChildProcess::ChildProcess(ChildProcess&& other) noexcept
-    : child_(other.child_),
-      pidfd_(std::exchange(other.pidfd_, -1)),
-      deadline_(other.deadline_),
-      is_overdue_(other.is_overdue_) {}
-
-ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
-  child_ = other.child_;
-  std::swap(pidfd_, other.pidfd_);
-  deadline_ = other.deadline_;
-  is_overdue_ = other.is_overdue_;
-  return *this;
 }
 
 std::optional<ChildProcess::Clock::time_point> ChildProcess::wake_time() const {

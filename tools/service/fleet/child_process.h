@@ -10,10 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/base/descriptor.h"
 #include "tools/service/fleet/listener.h"
 
 namespace oomrec::tools::service {
 
+// A child that still runs continues after the end of its ChildProcess.
 class ChildProcess {
  public:
   using Clock = PollClient::Clock;
@@ -22,9 +24,6 @@ class ChildProcess {
   // process group is killed after the timeout. Empty on error, with errno.
   static std::optional<ChildProcess> start(const std::function<int()>& work, std::string_view input,
                                            std::chrono::seconds timeout);
-  ~ChildProcess();  // lets a running child continue
-  ChildProcess(ChildProcess&& other) noexcept;
-  ChildProcess& operator=(ChildProcess&& other) noexcept;
 
   void add_descriptor(std::vector<pollfd>& polled) const { polled.push_back({pidfd_, POLLIN, 0}); }
   std::optional<Clock::time_point> wake_time() const;
@@ -39,7 +38,7 @@ class ChildProcess {
       : child_(child), pidfd_(pidfd), deadline_(deadline) {}
 
   pid_t child_;
-  int pidfd_;  // −1: not available
+  Descriptor pidfd_;  // −1: not available
   Clock::time_point deadline_;
   bool is_overdue_ = false;
 };

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "tools/base/descriptor.h"
 #include "tools/base/error.h"
 #include "tools/base/terminal.h"
 #include "tools/base/text.h"
@@ -22,16 +23,6 @@ using namespace std::chrono_literals;
 constexpr const char* kName = "oomrec.prom";
 constexpr auto kInterval = 15s;
 constexpr auto kMinInterval = 1s;  // after a change
-
-bool write_all(int descriptor, const std::string& text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const ssize_t bytes = ::write(descriptor, text.data() + at, text.size() - at);
-    if (bytes < 0 && errno == EINTR) continue;
-    if (bytes <= 0) return false;
-    at += static_cast<std::size_t>(bytes);
-  }
-  return true;
-}
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "common/bundle/retention.h"
+#include "tools/base/descriptor.h"
 #include "tools/base/error.h"
 #include "tools/base/foreign_file.h"
 #include "tools/base/output_file.h"
@@ -53,15 +54,9 @@ class LockedFile {
   explicit LockedFile(const fs::path& file) {
     constexpr int kFlags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     do {
-      if (descriptor_ >= 0) close(descriptor_);
       descriptor_ = open(file.c_str(), kFlags, 0600);
     } while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) == 0 && !is_at(file));
   }
-  ~LockedFile() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  LockedFile(const LockedFile&) = delete;
-  LockedFile& operator=(const LockedFile&) = delete;
 
   // Begins a new line after one that a crash has cut. False with errno.
   bool append(std::string text) const {
@@ -83,7 +78,7 @@ class LockedFile {
     return fstat(descriptor_, &ours) == 0 && lstat(file.c_str(), &named) == 0 &&
            ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
   }
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 }  // namespace

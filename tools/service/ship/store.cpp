@@ -106,10 +106,8 @@ Put put_to_template(const std::string& url) {
 
 // Without it a crash of the machine could leave an empty file under the final name.
 void sync_to_disk(const fs::path& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  fsync(descriptor);
-  close(descriptor);
+  const Descriptor descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor >= 0) fsync(descriptor);
 }
 
 // Under a name that no other process uses, then renamed: nobody sees a part of it.

@@ -90,13 +90,7 @@ bool receive(int descriptor, Message& message) {
 
 ExitEvents::ExitEvents(std::function<bool(pid_t)> awaited) : awaited_(std::move(awaited)) {
   descriptor_ = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_CONNECTOR);
-  if (descriptor_ < 0 || subscribe()) return;
-  close(descriptor_);
-  descriptor_ = -1;
-}
-
-ExitEvents::~ExitEvents() {
-  if (descriptor_ >= 0) close(descriptor_);
+  if (descriptor_ >= 0 && !subscribe()) descriptor_ = -1;
 }
 
 // False: not permitted, or no reply, as in a pid namespace other than the initial one.

@@ -12,15 +12,14 @@
 #include <map>
 #include <optional>
 
+#include "tools/base/descriptor.h"
+
 namespace oomrec::tools::service {
 
 class ExitEvents {
  public:
   // Keeps the wait status of processes for which `awaited` returns true.
   explicit ExitEvents(std::function<bool(pid_t)> awaited);
-  ~ExitEvents();
-  ExitEvents(const ExitEvents&) = delete;
-  ExitEvents& operator=(const ExitEvents&) = delete;
 
   // Poll for POLLIN; −1: the kernel does not report to this process.
   int descriptor() const { return descriptor_; }
@@ -37,7 +36,7 @@ class ExitEvents {
 
   const std::function<bool(pid_t)> awaited_;
   std::map<pid_t, int> ended_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 }  // namespace oomrec::tools::service

@@ -12,10 +12,6 @@ namespace fs = std::filesystem;
 
 NewFiles::NewFiles() : descriptor_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
 
-NewFiles::~NewFiles() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
 // For a missing directory, watches its nearest existing ancestor. inotify does not report what was
 // created there before the watch began, so in that case tries the directory again.
 void NewFiles::watch(const fs::path& directory) {

@@ -6,14 +6,13 @@
 #include <set>
 #include <string>
 
+#include "tools/base/descriptor.h"
+
 namespace oomrec::tools::service {
 
 class NewFiles {
  public:
   NewFiles();
-  ~NewFiles();
-  NewFiles(const NewFiles&) = delete;
-  NewFiles& operator=(const NewFiles&) = delete;
 
   // Adds a directory. If it is missing, waits for its creation. Repeated calls are cheap.
   void watch(const std::filesystem::path& directory);
@@ -29,7 +28,7 @@ class NewFiles {
   // The names awaited in a watched directory; "": any name.
   using Names = std::set<std::string>;
 
-  int descriptor_;
+  Descriptor descriptor_;
   std::map<int, Names> awaited_;  // by watch descriptor
 };
 

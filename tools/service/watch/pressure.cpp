@@ -131,15 +131,9 @@ PressureTrigger::PressureTrigger() {
     return;
   }
   descriptor_ = open(pressure_file().c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ >= 0 && write(descriptor_, kTrigger.data(), kTrigger.size() + 1) < 0) {
-    close(descriptor_);
+  if (descriptor_ >= 0 && write(descriptor_, kTrigger.data(), kTrigger.size() + 1) < 0)
     descriptor_ = -1;
-  }
   events_ = POLLPRI;
-}
-
-PressureTrigger::~PressureTrigger() {
-  if (descriptor_ >= 0) close(descriptor_);
 }
 
 // Opens a PSI file, a FIFO or a socket, and writes $MEMORY_PRESSURE_WRITE to it first.
@@ -154,10 +148,8 @@ bool PressureTrigger::open_named(const char* path) {
     if (std::strlen(path) >= sizeof address.sun_path) return false;
     std::strcpy(address.sun_path, path);
     descriptor_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (connect(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-      close(descriptor_);
+    if (connect(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
       descriptor_ = -1;
-    }
   } else {
     descriptor_ = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
   }

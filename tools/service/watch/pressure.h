@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "tools/base/descriptor.h"
 #include "tools/service/fleet/listener.h"
 #include "tools/service/watch/process_end.h"
 
@@ -36,9 +37,6 @@ class PressureTrigger {
   // Pressure: some tasks waited for memory for 200 ms out of 2 s, the window that an unprivileged
   // process may use.
   PressureTrigger();
-  ~PressureTrigger();
-  PressureTrigger(const PressureTrigger&) = delete;
-  PressureTrigger& operator=(const PressureTrigger&) = delete;
 
   // Poll for events(); −1: the kernel offers no trigger: call is_high() instead.
   int descriptor() const { return descriptor_; }
@@ -53,7 +51,7 @@ class PressureTrigger {
  private:
   bool open_named(const char* path);
 
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   short events_ = 0;
   bool stream_ = false;    // events are bytes to read
   bool disabled_ = false;  // by the variable

@@ -42,10 +42,6 @@ bool has_exit_code(const PidfdInfo& info) { return (info.mask & kInfoExit) != 0;
 
 }  // namespace
 
-ProcessEnd::~ProcessEnd() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
 ProcessEnd ProcessEnd::of(const session::Header& process) {
   const long descriptor = syscall(SYS_pidfd_open, process.pid, 0);
   if (descriptor < 0) return {};

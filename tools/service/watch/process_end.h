@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "common/session/layout.h"
+#include "tools/base/descriptor.h"
 #include "tools/bundles/recover/sessions.h"
 #include "tools/deaths/death_observer.h"
 
@@ -19,12 +20,6 @@ namespace oomrec::tools::service {
 class ProcessEnd {
  public:
   ProcessEnd() = default;
-  ~ProcessEnd();
-  ProcessEnd(ProcessEnd&& other) noexcept
-      : descriptor_(other.descriptor_), process_(other.process_), start_ticks_(other.start_ticks_) {
-    other.descriptor_ = -1;
-  }
-  ProcessEnd& operator=(ProcessEnd&&) = delete;
 
   // Without a descriptor for a process of another pid namespace, or if its pid was reused.
   static ProcessEnd of(const session::Header&);
@@ -43,7 +38,7 @@ class ProcessEnd {
   explicit ProcessEnd(int descriptor, pid_t process = 0, std::uint64_t start_ticks = 0)
       : descriptor_(descriptor), process_(process), start_ticks_(start_ticks) {}
 
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   pid_t process_ = 0;
   std::uint64_t start_ticks_ = 0;
 };

@@ -15,6 +15,7 @@
 #include <semaphore>
 #include <thread>
 
+#include "tools/base/descriptor.h"
 #include "tools/base/large_stack.h"
 #include "tools/base/terminal.h"
 #include "tools/base/text.h"
@@ -104,10 +105,7 @@ class LiveRun::View {
       if (program_ != 0) on_large_stack([this] { run(); });
     }};
   }
-  ~View() {
-    stop();
-    if (stop_ >= 0) close(stop_);
-  }
+  ~View() { stop(); }
   View(const View&) = delete;
   View& operator=(const View&) = delete;
 
@@ -263,7 +261,7 @@ class LiveRun::View {
     }
   }
 
-  const int stop_;  // an eventfd: readable when the program has ended
+  const Descriptor stop_;  // an eventfd: readable when the program has ended
   PseudoTerminal terminal_;
   Spool spool_;
   TextPane pane_;

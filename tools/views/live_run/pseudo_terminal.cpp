@@ -23,10 +23,8 @@ PseudoTerminal::PseudoTerminal(Size size)
   std::array<char, 64> name{};
   if (descriptor_ < 0 || grantpt(descriptor_) != 0 || unlockpt(descriptor_) != 0 ||
       ptsname_r(descriptor_, name.data(), name.size()) != 0) {
-    const int error = errno;
-    if (descriptor_ >= 0) close(descriptor_);
     throw Error{Exit::run_failed,
-                fmt::format("no pseudo-terminal could be created: {}", std::strerror(error)),
+                fmt::format("no pseudo-terminal could be created: {}", std::strerror(errno)),
                 "Leave --live out, or mount /dev/pts."};
   }
   name_ = name.data();
@@ -34,8 +32,6 @@ PseudoTerminal::PseudoTerminal(Size size)
   if (tcgetattr(STDIN_FILENO, &settings) == 0) tcsetattr(descriptor_, TCSANOW, &settings);
   resize(size);
 }
-
-PseudoTerminal::~PseudoTerminal() { close(descriptor_); }
 
 bool PseudoTerminal::attach() const {
   if (setsid() < 0) return false;
@@ -74,10 +70,6 @@ Spool::Spool() {
   if (file_ < 0) file_ = memfd_create("output", MFD_CLOEXEC);
 }
 
-Spool::~Spool() {
-  if (file_ >= 0) close(file_);
-}
-
 void Spool::add(std::string_view bytes) {
   if (file_ < 0 || lost_ != 0 || !write_all(file_, bytes)) lost_ += bytes.size();
 }
@@ -90,16 +82,6 @@ void Spool::print_to(int descriptor) const {
     if (!write_all(descriptor, {buffer.data(), static_cast<std::size_t>(count)})) return;
     at += count;
   }
-}
-
-bool write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 }  // namespace oomrec::tools::views

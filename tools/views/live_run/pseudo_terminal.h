@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "tools/base/descriptor.h"
 #include "tools/views/screen/picture.h"
 
 namespace oomrec::tools::views {
@@ -16,9 +17,6 @@ class PseudoTerminal {
  public:
   // Takes over the settings of our terminal (stdin). Throws Error if it cannot be created.
   explicit PseudoTerminal(Size size);
-  ~PseudoTerminal();
-  PseudoTerminal(const PseudoTerminal&) = delete;
-  PseudoTerminal& operator=(const PseudoTerminal&) = delete;
 
   // In the child, before exec: starts a session with this controlling terminal, and replaces those
   // of stdin, stdout and stderr that are a terminal. False with errno.
@@ -30,7 +28,7 @@ class PseudoTerminal {
   void type(std::string_view bytes) const;
 
  private:
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::string name_;
 };
 
@@ -38,20 +36,14 @@ class PseudoTerminal {
 class Spool {
  public:
   Spool();  // in the temporary directory, else in memory
-  ~Spool();
-  Spool(const Spool&) = delete;
-  Spool& operator=(const Spool&) = delete;
 
   void add(std::string_view bytes);
   void print_to(int descriptor) const;
   std::uint64_t lost_bytes() const { return lost_; }  // did not fit
 
  private:
-  int file_ = -1;
+  Descriptor file_;
   std::uint64_t lost_ = 0;
 };
-
-// Writes all of it. False with errno if a write failed; a part may have been written.
-bool write_all(int descriptor, std::string_view bytes);
 
 }  // namespace oomrec::tools::views
