@@ -10,14 +10,14 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "tools/base/environment.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools {
 
 Terminal::Terminal(int descriptor) {
-  const char* no_color = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
-  const bool is_allowed = no_color == nullptr || *no_color == '\0';
+  const bool is_allowed = environment_variable("NO_COLOR").empty();
+  const char* const term = std::getenv("TERM");
   const bool is_dumb = term == nullptr || std::string_view{term} == "dumb";
   coloured_ = is_allowed && !is_dumb && isatty(descriptor) == 1;
 }

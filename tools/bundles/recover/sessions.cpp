@@ -13,6 +13,7 @@
 #include "common/session/directories.h"
 #include "common/session/view.h"
 #include "tools/base/directory.h"
+#include "tools/base/environment.h"
 #include "tools/bundles/store/access.h"
 
 namespace oomrec::tools::bundles {
@@ -67,10 +68,7 @@ void sort_youngest_first(std::vector<Session>& sessions) {
 
 }  // namespace
 
-fs::path session_directory_from_environment() {
-  const char* const named = std::getenv("OOMREC_SESSION_DIR");
-  return named != nullptr ? named : "";
-}
+fs::path session_directory_from_environment() { return environment_variable("OOMREC_SESSION_DIR"); }
 
 std::vector<fs::path> session_directories(const std::vector<fs::path>& dump_directories,
                                           const fs::path& named) {

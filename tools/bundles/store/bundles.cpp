@@ -13,6 +13,7 @@
 #include "common/session/view.h"
 #include "common/text/text.h"
 #include "tools/base/directory.h"
+#include "tools/base/environment.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/outcome.h"
@@ -95,8 +96,8 @@ std::string death_id(const session::Header& header, std::uint64_t number) {
 }
 
 std::vector<fs::path> dump_directories() {
-  const char* named = std::getenv("OOMREC_DUMP_DIR");
-  return dump_directories(named != nullptr && *named != '\0' ? named : "oom_dumps");
+  const std::string named = environment_variable("OOMREC_DUMP_DIR");
+  return dump_directories(named.empty() ? "oom_dumps" : named);
 }
 
 std::vector<fs::path> dump_directories(const std::string& value) {

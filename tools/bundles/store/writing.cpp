@@ -8,14 +8,14 @@
 #include <memory>
 
 #include "common/text/text.h"
+#include "tools/base/environment.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::bundles {
 namespace {
 
 std::uint64_t number_from_environment(const char* variable, std::uint64_t standard) {
-  const char* text = std::getenv(variable);
-  return text != nullptr ? parse_number<std::uint64_t>(text).value_or(standard) : standard;
+  return parse_number<std::uint64_t>(environment_variable(variable)).value_or(standard);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "common/machine/platform.h"
 #include "common/program/preload_list.h"
 #include "tools/base/directory.h"
+#include "tools/base/environment.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 
@@ -80,7 +81,7 @@ fs::path find_packaged(const fs::path& directory) {
 
 std::string find_library() {
   std::error_code ignored;
-  if (const char* named = std::getenv("OOMREC_LIBRARY"); named != nullptr && *named != '\0') {
+  if (const std::string named = environment_variable("OOMREC_LIBRARY"); !named.empty()) {
     if (is_library(named)) return resolved(named);
     throw Error{Exit::run_failed,
                 fmt::format("OOMREC_LIBRARY is {}, which is not a file", printable(named)),
@@ -154,8 +155,8 @@ bool is_preloadable(const std::string& path) {
 
 std::string preloadable_path(const std::string& library) {
   if (is_preloadable(library)) return library;
-  const char* const temporary = std::getenv("TMPDIR");
-  for (const std::string base : {temporary != nullptr ? temporary : "", "/tmp", "/dev/shm"}) {
+  for (const std::string& base :
+       {environment_variable("TMPDIR"), std::string{"/tmp"}, std::string{"/dev/shm"}}) {
     if (!base.starts_with('/') || !is_preloadable(base)) continue;
     const fs::path own = fs::path{base} / fmt::format("oomrec-library-{}", geteuid());
     const fs::path directory = own / fmt::format("{:016x}", hash_of(library));

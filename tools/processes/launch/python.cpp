@@ -1,15 +1,11 @@
 #include "tools/processes/launch/python.h"
 
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 
+#include "tools/base/environment.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/processes/launch/process.h"
@@ -20,8 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string interpreter() {
-  const char* const named = std::getenv(kPythonVariable);
-  if (named != nullptr && *named != '\0') return named;
+  if (std::string named = environment_variable(kPythonVariable); !named.empty()) return named;
   std::error_code ignored;
   const fs::path beside = fs::read_symlink("/proc/self/exe", ignored).replace_filename("python3");
   return access(beside.c_str(), X_OK) == 0 ? beside.string() : "python3";

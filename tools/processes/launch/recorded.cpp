@@ -16,6 +16,7 @@
 #include "common/program/suitability.h"
 #include "common/session/layout.h"
 #include "common/system/files.h"
+#include "tools/base/environment.h"
 #include "tools/base/text.h"
 #include "tools/processes/launch/library.h"
 
@@ -82,8 +83,7 @@ namespace {
 
 // A run within a run is part of the outer one's.
 std::string process_tree() {
-  const char* const outer = std::getenv(kProcessTreeVariable);
-  if (outer != nullptr && *outer != '\0') return outer;
+  if (std::string outer = environment_variable(kProcessTreeVariable); !outer.empty()) return outer;
   return fmt::format("run-{}-{}", getpid(), system::realtime_ns());
 }
 
@@ -111,12 +111,10 @@ constexpr Runtime kRuntimes[] = {
 Settings jit_name_settings() {
   Settings settings;
   for (const Runtime& runtime : kRuntimes) {
-    const char* const present = std::getenv(runtime.variable);
-    const std::string_view before = present != nullptr ? present : "";
-    if (!runtime.is_needed || before.find(runtime.options) != before.npos) continue;
-    settings.emplace_back(runtime.variable, before.empty() ? std::string{runtime.options}
-                                                           : std::string{before} + runtime.between +
-                                                                 std::string{runtime.options});
+    std::string options = environment_variable(runtime.variable);
+    if (!runtime.is_needed || options.find(runtime.options) != options.npos) continue;
+    if (!options.empty()) options += runtime.between;
+    settings.emplace_back(runtime.variable, options.append(runtime.options));
   }
   return settings;
 }

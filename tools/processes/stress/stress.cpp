@@ -15,7 +15,9 @@
 
 #include "common/machine/page.h"
 #include "common/text/text.h"
+#include "tools/base/environment.h"
 #include "tools/base/error.h"
+#include "tools/base/programs.h"
 #include "tools/base/text.h"
 #include "tools/processes/launch/facts.h"
 #include "tools/processes/supervise/self.h"
@@ -38,15 +40,10 @@ class Gpu {
   Space space_;
 };
 
-bool is_set(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value != nullptr && *value != '\0';
-}
-
 // The size of a GPU limits its memory.
 bool is_limited(const StressPlan& plan, const std::string& limit) {
-  return plan.is_on_device() || !limit.empty() || is_set("OOMREC_LIMIT") ||
-         is_set("OOMREC_LIMIT_AS") || !limits_in_force().empty();
+  return plan.is_on_device() || !limit.empty() || !environment_variable("OOMREC_LIMIT").empty() ||
+         !environment_variable("OOMREC_LIMIT_AS").empty() || !limits_in_force().empty();
 }
 
 }  // namespace

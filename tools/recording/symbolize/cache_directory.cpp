@@ -11,6 +11,7 @@
 
 #include "common/system/files.h"
 #include "tools/base/directory.h"
+#include "tools/base/environment.h"
 
 namespace oomrec::tools::recording {
 namespace {
@@ -30,10 +31,8 @@ bool is_own_directory(const fs::path& path, mode_t forbidden, LastLink link) {
 // The directory that a variable names, if this user owns it. Relative paths are ignored (XDG Base
 // Directory Specification).
 fs::path directory_in(const char* variable) {
-  const char* const value = std::getenv(variable);
-  if (value == nullptr || value[0] != '/' || !is_own_directory(value, 0, LastLink::follow))
-    return {};
-  return value;
+  const std::string value = environment_variable(variable);
+  return value.starts_with('/') && is_own_directory(value, 0, LastLink::follow) ? value : "";
 }
 
 // Does not follow a link, nor wait for the other end of a FIFO.
@@ -47,10 +46,8 @@ CacheDirectory::CacheDirectory(fs::path path, std::uint64_t most_bytes)
     : path_(std::move(path)), most_bytes_(most_bytes) {}
 
 std::shared_ptr<const CacheDirectory> CacheDirectory::of_user() {
-  if (std::getenv("XDG_CACHE_HOME") != nullptr) {
-    const fs::path base = directory_in("XDG_CACHE_HOME");
-    if (!base.empty()) return std::make_shared<const CacheDirectory>(base / "oomrec");
-  }
+  const fs::path base = directory_in("XDG_CACHE_HOME");
+  if (!base.empty()) return std::make_shared<const CacheDirectory>(base / "oomrec");
   const fs::path home = directory_in("HOME");
   if (home.empty()) return nullptr;
   return std::make_shared<const CacheDirectory>(home / ".cache" / "oomrec");

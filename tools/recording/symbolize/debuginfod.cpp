@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "tools/base/environment.h"
 #include "tools/base/error.h"
 #include "tools/base/terminal.h"
 #include "tools/base/text.h"
@@ -49,22 +50,16 @@ const Client& client() {
 // How long to wait for a server to begin its answer.
 seconds answer_timeout() {
   static const seconds chosen = [] {
-    const char* const text = std::getenv(kTimeout);
-    const long number = text != nullptr ? std::atol(text) : 0;
+    const long number = std::atol(environment_variable(kTimeout).c_str());
     return seconds{number > 0 ? number : 10};
   }();
   return chosen;
 }
 
-bool is_set(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value != nullptr && *value != '\0';
-}
-
 }  // namespace
 
 void require_debuginfod() {
-  if (!is_set(kServers)) {
+  if (environment_variable(kServers).empty()) {
     throw Error{Exit::bad_input, fmt::format("--debuginfod: {} names no server", kServers),
                 fmt::format("Set it to your distribution's server, or to one for many "
                             "distributions: export {}=https://debuginfod.elfutils.org",
@@ -90,7 +85,7 @@ ServerQuery::~ServerQuery() {
   current_ = nullptr;
   if (visible_) write_stderr("\r\x1b[K");
   // The client of elfutils 0.192 reports progress only once a server has begun to answer.
-  if (is_set(kServers)) give_up_if_late();
+  if (!environment_variable(kServers).empty()) give_up_if_late();
 }
 
 bool ServerQuery::give_up_if_late() {
@@ -102,7 +97,7 @@ bool ServerQuery::give_up_if_late() {
 }
 
 void ServerQuery::show_progress_of(Dwfl* dwfl) {
-  if (!is_set(kServers) || client().set_progress == nullptr) return;
+  if (environment_variable(kServers).empty() || client().set_progress == nullptr) return;
   if (debuginfod_client* const handle = dwfl_get_debuginfod_client(dwfl))
     client().set_progress(handle, on_progress);
 }
@@ -134,7 +129,9 @@ void ServerQuery::show(long done, long total) {
 }
 
 std::string fetch_debug_file(Dwfl* dwfl, std::span<const std::uint8_t> build_id) {
-  if (!is_set(kServers) || client().find_debuginfo == nullptr || build_id.empty()) return {};
+  if (environment_variable(kServers).empty() || client().find_debuginfo == nullptr ||
+      build_id.empty())
+    return {};
   debuginfod_client* const handle = dwfl_get_debuginfod_client(dwfl);
   if (handle == nullptr) return {};
   char* path = nullptr;

@@ -13,6 +13,7 @@
 #include "common/system/files.h"
 #include "common/verdict/verdict.h"
 #include "tools/base/directory.h"
+#include "tools/base/environment.h"
 #include "tools/base/error.h"
 #include "tools/base/json.h"
 #include "tools/base/terminal.h"
@@ -72,9 +73,8 @@ bool is_chosen(const std::string& id, double share) {
 }
 
 std::optional<Lives> Lives::from_environment() {
-  const char* const text = std::getenv(kVariable);
-  if (text == nullptr || *text == '\0') return {};
-  const std::string_view word{text};
+  const std::string word = environment_variable(kVariable);
+  if (word.empty()) return {};
   double share = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), share);
   if (error != std::errc{} || end != word.data() + word.size() || !(share >= 0 && share <= 1))

@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "tools/base/descriptor.h"
+#include "tools/base/environment.h"
 #include "tools/base/error.h"
 #include "tools/base/foreign_file.h"
 #include "tools/base/output_file.h"
@@ -29,10 +31,8 @@ constexpr std::uint64_t kMostObjectBytes = std::uint64_t{64} << 20;
 constexpr std::string_view kNameInUrl = "{name}";
 
 std::string variable(std::initializer_list<const char*> names) {
-  for (const char* const name : names) {
-    const char* const value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return value;
-  }
+  for (const char* const name : names)
+    if (std::string value = environment_variable(name); !value.empty()) return value;
   return {};
 }
 

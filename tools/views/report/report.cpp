@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "tools/base/directory.h"
+#include "tools/base/environment.h"
 #include "tools/base/error.h"
 #include "tools/base/foreign_file.h"
 #include "tools/base/text.h"
@@ -101,18 +103,8 @@ std::string report_page(std::string_view title, const InitialView& initial_view,
   return html;
 }
 
-namespace {
-
-constexpr std::size_t kLongestName = 60;
-
-bool is_set(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value != nullptr && *value != '\0';
-}
-
-}  // namespace
-
 std::filesystem::path report_file(const std::string& program, const std::string& which) {
+  constexpr std::size_t kLongestName = 60;
   std::string name = program.substr(0, kLongestName);
   for (char& byte : name) {
     const auto is_in = [byte](char first, char last) { return first <= byte && byte <= last; };
@@ -131,7 +123,8 @@ bool is_own_report(const std::filesystem::path& file) {
 }
 
 bool open_in_browser(const std::filesystem::path& file) {
-  if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY")) return false;
+  if (environment_variable("DISPLAY").empty() && environment_variable("WAYLAND_DISPLAY").empty())
+    return false;
   const std::string path = std::filesystem::absolute(file).string();
   std::string words[] = {"xdg-open", path};
   char* const arguments[] = {words[0].data(), words[1].data(), nullptr};

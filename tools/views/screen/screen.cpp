@@ -14,6 +14,7 @@
 #include <cwchar>
 #include <string_view>
 
+#include "tools/base/environment.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/views/screen/picture.h"
@@ -95,9 +96,8 @@ Size terminal_size() {
 }
 
 bool is_screen_possible() {
-  const char* const term = std::getenv("TERM");
-  return isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && term != nullptr &&
-         *term != '\0' && std::string_view{term} != "dumb";
+  const std::string term = environment_variable("TERM");
+  return isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && !term.empty() && term != "dumb";
 }
 
 Screen::Screen() : state_(std::make_unique<State>()) {
@@ -106,9 +106,8 @@ Screen::Screen() : state_(std::make_unique<State>()) {
   use_tioctl(TRUE);
   state_->screen = newterm(nullptr, stdout, stdin);
   if (state_->screen == nullptr) {
-    const char* const term = std::getenv("TERM");
     throw Error{Exit::bad_input,
-                fmt::format("unknown terminal type '{}'", term != nullptr ? printable(term) : ""),
+                fmt::format("unknown terminal type '{}'", printable(environment_variable("TERM"))),
                 "Set TERM to a known one, such as xterm."};
   }
   set_term(state_->screen);
