@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "tools/base/arguments.h"
+#include "tools/base/programs.h"
 #include "tools/commands/commands.h"
 #include "tools/processes/launch/python.h"
 
@@ -59,10 +60,7 @@ int fleet_command(const Words& words) {
   setenv("OOMREC_COMMAND", std::filesystem::read_symlink("/proc/self/exe").c_str(), 0);
   Words command = {python.string(), "-c", kScript};
   command.insert(command.end(), rest.begin(), rest.end());
-  std::vector<char*> argv;
-  for (std::string& word : command) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execv(argv[0], argv.data());
+  execv(command[0].c_str(), arguments_of(command).data());
   throw Error{Exit::bad_input,
               fmt::format("{} cannot be started: {}", python.string(), std::strerror(errno)), ""};
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "tools/base/programs.h"
 #include "tools/base/terminal.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
@@ -149,7 +150,7 @@ int run_command(const Words& words) {
   if (cgroup) context.cgroup = &*cgroup;
   // The settings still apply: the program may load the recorder itself, as the Python package does.
   if (options.in_force().mode == Mode::off)
-    return processes::exit_code_of(run_in(context, options, path, options.settings()).wait_status);
+    return exit_code_of(run_in(context, options, path, options.settings()).wait_status);
   const std::string why_not = processes::why_unrecordable(path);
   const bool is_recorded = why_not.empty();
   const bool passes_on = !is_recorded && processes::preloads_its_children(path);
@@ -191,7 +192,7 @@ int run_command(const Words& words) {
   if (is_recorded && !options.in_force().quiet)
     report_lost_effect(sampler.facts(), options.in_force());
   reports.report(ended, observed);
-  return processes::exit_code_of(ended.wait_status);
+  return exit_code_of(ended.wait_status);
 }
 
 }  // namespace oomrec::tools::commands

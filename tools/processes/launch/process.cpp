@@ -17,6 +17,7 @@
 
 #include "common/system/files.h"
 #include "tools/base/error.h"
+#include "tools/base/programs.h"
 #include "tools/base/text.h"
 #include "tools/processes/launch/python.h"
 
@@ -219,11 +220,7 @@ std::string find_program(const std::string& name) {
 Ended run_program(const std::string& path, const std::vector<std::string>& words,
                   const Settings& settings, deaths::DeathObserver* observer,
                   const AtStart& at_start) {
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-
+  const std::vector<char*> arguments = arguments_of(words);
   ExecPipe pipe;
   Signals signals;
   const pid_t child = fork();
@@ -260,10 +257,6 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
       observer->reaped_other();
     }
   }
-}
-
-int exit_code_of(int wait_status) {
-  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
 }  // namespace oomrec::tools::processes

@@ -42,7 +42,4 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
                   const Settings& settings, deaths::DeathObserver* observer = nullptr,
                   const AtStart& at_start = {});
 
-// The exit code of `oomrec run`: the program's own, or 128 + N for signal N.
-int exit_code_of(int wait_status);
-
 }  // namespace oomrec::tools::processes

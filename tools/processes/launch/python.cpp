@@ -35,45 +35,6 @@ std::vector<std::string> with_interpreter(std::vector<std::string> words) {
   return words;
 }
 
-namespace {
-
-// A file in memory. Unlike a pipe it needs no concurrent reader.
-class MemoryFile {
- public:
-  explicit MemoryFile(const std::string& text = {})
-      : descriptor_(memfd_create("oomrec", MFD_CLOEXEC)) {
-    for (std::size_t done = 0; done < text.size();) {
-      const ssize_t wrote = write(descriptor_, text.data() + done, text.size() - done);
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote <= 0) break;
-      done += static_cast<std::size_t>(wrote);
-    }
-    if (descriptor_ >= 0) lseek(descriptor_, 0, SEEK_SET);
-  }
-  ~MemoryFile() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  int descriptor() const { return descriptor_; }
-
-  std::string text() const {
-    std::string text;
-    char buffer[4096];
-    off_t at = 0;
-    for (ssize_t bytes = 0; (bytes = pread(descriptor_, buffer, sizeof buffer, at)) > 0;
-         at += bytes)
-      text.append(buffer, static_cast<std::size_t>(bytes));
-    return text;
-  }
-
- private:
-  const int descriptor_;
-};
-
-}  // namespace
-
 fs::path find_python() {
   try {
     return find_program(with_interpreter({"-c"}).front());
@@ -82,32 +43,16 @@ fs::path find_python() {
   }
 }
 
-PythonResult run_python(const fs::path& python, const std::string& script,
-                        const std::vector<std::string>& arguments, const std::string& input) {
-  const MemoryFile in{input};
-  const MemoryFile out;
-  const MemoryFile errors;
+ProgramResult run_python(const fs::path& python, const std::string& script,
+                         const std::vector<std::string>& arguments, const std::string& input) {
   // `-c` searches the working directory first, where a json.py would replace Python's. The script
-  // is a separate argument because its imports from __future__ must come first.
-  constexpr const char* kRun = "import sys; sys.path[:1] = []; exec(sys.argv.pop(1))";
+  // is a separate argument because its imports from __future__ must come first. What it draws is as
+  // private as the recording.
+  constexpr const char* kRun =
+      "import posix, sys; posix.umask(0o77); sys.path[:1] = []; exec(sys.argv.pop(1))";
   std::vector<std::string> words = {python.string(), "-c", kRun, script};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    umask(077);  // what it draws is as private as the recording
-    dup2(in.descriptor(), STDIN_FILENO);
-    dup2(out.descriptor(), STDOUT_FILENO);
-    dup2(errors.descriptor(), STDERR_FILENO);
-    execv(argv[0], argv.data());
-    _exit(127);
-  }
-  int status = 127 << 8;
-  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  return {exit_code_of(status), out.text(), errors.text()};
+  return tools::run_program(words, input, ProgramErrors::captured);
 }
 
 }  // namespace oomrec::tools::processes

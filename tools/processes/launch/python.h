@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/base/programs.h"
+
 namespace oomrec::tools::processes {
 
 // Puts the interpreter before `train.py …`, `-m module …` and `-c code …`; other words are
@@ -23,15 +25,9 @@ inline constexpr const char* kPythonVariable = "OOMREC_PYTHON";
 // found.
 std::filesystem::path find_python();
 
-struct PythonResult {
-  int exit_code = 0;   // 128 + N after signal N; 127: it could not be started
-  std::string output;  // its stdout
-  std::string errors;  // its stderr
-};
-
 // Runs `script` with `arguments` (sys.argv[1:]) and `input` as its stdin, and waits for its end. It
 // does not import modules from the working directory.
-PythonResult run_python(const std::filesystem::path& python, const std::string& script,
-                        const std::vector<std::string>& arguments, const std::string& input);
+ProgramResult run_python(const std::filesystem::path& python, const std::string& script,
+                         const std::vector<std::string>& arguments, const std::string& input);
 
 }  // namespace oomrec::tools::processes

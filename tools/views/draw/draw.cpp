@@ -32,8 +32,8 @@ DrawResult draw(const Json& data, const std::string& directory) {
                 fmt::format("Install Python 3.8 or newer, then: {}", kInstallCommand)};
   }
   const std::filesystem::path target = std::filesystem::absolute(directory).lexically_normal();
-  const processes::PythonResult run = processes::run_python(
-      python, std::string{kDrawScript, kDrawScriptEnd}, {target.string()}, json_text(data));
+  const ProgramResult run = processes::run_python(python, std::string{kDrawScript, kDrawScriptEnd},
+                                                  {target.string()}, json_text(data));
   const Json result = parse_json(run.output);
   if (run.exit_code != 0 || !result.is_object()) {
     throw Error{
