@@ -10,6 +10,7 @@
 
 #include "tools/base/arguments.h"
 #include "tools/base/directory.h"
+#include "tools/base/proc.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/commands/commands.h"
@@ -33,11 +34,9 @@ void print(const Candidates& candidates, std::string_view before = {}) {
 
 Candidates recorded_processes() {
   Candidates found;
-  for (const fs::path& path : entries_of("/proc")) {
-    const std::string name = path.filename();
-    const auto pid = parse_number<std::uint64_t>(name);
-    if (pid && deaths::has_recorder(*pid)) found.push_back({name});
-  }
+  for (const pid_t pid : ids_in("/proc"))
+    if (deaths::has_recorder(static_cast<std::uint64_t>(pid)))
+      found.push_back({std::to_string(pid)});
   return found;
 }
 

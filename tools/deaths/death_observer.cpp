@@ -1,6 +1,5 @@
 #include "tools/deaths/death_observer.h"
 
-#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +11,7 @@
 
 #include "common/limits/health.h"
 #include "common/system/files.h"
-#include "common/system/text.h"
+#include "tools/base/proc.h"
 #include "tools/deaths/counters.h"
 
 namespace oomrec::tools::deaths {
@@ -157,10 +156,7 @@ std::uint64_t own_peak_bytes(const rusage& used) {
 }  // namespace
 
 std::uint64_t resident_peak_bytes(pid_t process) {
-  const std::string path = fmt::format("{}/{}/status", system::g_roots.proc, process);
-  char text[4096];
-  if (system::read_file(path.c_str(), text, sizeof text) <= 0) return 0;
-  return system::number_in(system::field(text, "VmHWM:")) * 1024;
+  return status_bytes(process, "VmHWM", system::g_roots.proc);
 }
 
 // The cgroup is found at each sample: the process may have been moved, or its limit been set.

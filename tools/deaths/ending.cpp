@@ -1,6 +1,5 @@
 #include "tools/deaths/ending.h"
 
-#include <fmt/format.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include "common/bundle/bundle.h"
 #include "common/system/files.h"
 #include "common/system/text.h"
+#include "tools/base/proc.h"
 #include "tools/deaths/evidence.h"
 
 namespace oomrec::tools::deaths {
@@ -38,11 +38,7 @@ std::string Ending::outcome_text() const {
 }
 
 std::optional<int> status_of_zombie(pid_t pid, std::uint64_t start_ticks) {
-  const std::string path = fmt::format("{}/{}/stat", system::g_roots.proc, pid);
-  char buffer[1024];
-  const long bytes = system::read_file(path.c_str(), buffer, sizeof buffer);
-  if (bytes <= 0) return std::nullopt;
-  const std::string_view text{buffer, static_cast<std::size_t>(bytes)};
+  const std::string text = process_file(pid, "stat", system::g_roots.proc);
   const std::string_view status = system::stat_field(text, 52);
   if (status.empty() || system::stat_field(text, 3) != "Z" ||
       system::number_in(system::stat_field(text, 22)) != start_ticks)

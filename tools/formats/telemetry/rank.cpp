@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <vector>
 
 #include "common/options/rank_variables.h"
 #include "tools/base/error.h"
+#include "tools/base/proc.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::formats {
@@ -83,8 +83,7 @@ Variables own_variables() {
 }
 
 Variables variables_of_process(int pid) {
-  std::ifstream file{fmt::format("/proc/{}/environ", pid), std::ios::binary};
-  const std::string text{std::istreambuf_iterator<char>{file}, {}};
+  const std::string text = process_file(pid, "environ");
   std::map<std::string, std::string, std::less<>> values;
   for (const std::string_view line : split(text, '\0')) {
     const std::size_t at = line.find('=');

@@ -14,6 +14,7 @@
 #include "common/limits/ceilings.h"
 #include "common/session/entries.h"
 #include "tools/base/directory.h"
+#include "tools/base/proc.h"
 #include "tools/base/text.h"
 #include "tools/processes/attach/remote_memory.h"
 #include "tools/processes/attach/tracee.h"
@@ -106,13 +107,6 @@ std::optional<std::uint64_t> soft_limit(pid_t pid, std::string_view row) {
     return parse_number<std::uint64_t>(number);
   }
   return std::nullopt;
-}
-
-std::uint64_t status_bytes(pid_t pid, std::string_view field) {
-  std::istringstream words{status_field(pid, field)};
-  std::uint64_t kib = 0;
-  words >> kib;
-  return kib * 1024;
 }
 
 std::string prlimit(pid_t pid, std::string_view option) {

@@ -16,6 +16,7 @@
 
 #include "common/machine/platform.h"
 #include "tools/base/error.h"
+#include "tools/base/proc.h"
 #include "tools/base/text.h"
 #include "tools/processes/attach/permission.h"
 #include "tools/processes/attach/tracee.h"

@@ -16,6 +16,7 @@
 
 #include "common/limits/cgroup.h"
 #include "tools/base/error.h"
+#include "tools/base/proc.h"
 #include "tools/base/text.h"
 #include "tools/processes/attach/permission.h"
 #include "tools/processes/attach/remote_module.h"
@@ -25,18 +26,11 @@
 namespace oomrec::tools::processes {
 namespace {
 
-std::string name_of_process(pid_t pid) {
-  std::ifstream file{fmt::format("/proc/{}/comm", pid)};
-  std::string name;
-  std::getline(file, name);
-  return printable(name);
-}
-
 void require_no_tracer(pid_t thread) {
   if (const auto tracer = status_field(thread, "TracerPid"); !tracer.empty() && tracer != "0")
     throw refusal(
         fmt::format("process {} is traced by process {} ({}), and a process has one tracer", thread,
-                    tracer, name_of_process(parse_number<pid_t>(tracer).value_or(0))),
+                    tracer, printable(name_of_process(parse_number<pid_t>(tracer).value_or(0)))),
         "End the debugger or strace, then attach.");
 }
 

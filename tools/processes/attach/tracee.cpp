@@ -10,14 +10,13 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <utility>
 
 #include "common/machine/platform.h"
-#include "tools/base/directory.h"
+#include "tools/base/proc.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::processes {
@@ -208,28 +207,12 @@ int cost_of(pid_t pid, pid_t thread) {
 
 }  // namespace
 
-std::string status_field(pid_t pid, std::string_view name, std::string_view proc) {
-  std::ifstream file{fmt::format("{}/{}/status", proc, pid)};
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ':') continue;
-    const std::size_t value = line.find_first_not_of(" \t", name.size() + 1);
-    return value == std::string::npos ? std::string{} : line.substr(value);
-  }
-  return {};
-}
-
 bool has_ended(pid_t thread) {
   const std::string state = status_field(thread, "State");
   return state.empty() || state[0] == 'Z' || state[0] == 'X';
 }
 
-std::vector<pid_t> threads_of(pid_t pid) {
-  std::vector<pid_t> threads;
-  for (const std::filesystem::path& path : entries_of(fmt::format("/proc/{}/task", pid)))
-    if (const auto thread = parse_number<pid_t>(path.filename().native()))
-      threads.push_back(*thread);
-  return threads;
-}
+std::vector<pid_t> threads_of(pid_t pid) { return ids_in(fmt::format("/proc/{}/task", pid)); }
 
 std::vector<pid_t> threads_by_cost(pid_t pid) {
   std::vector<std::pair<int, pid_t>> costs;

@@ -8,8 +8,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/machine/thread_registers.h"
@@ -71,10 +69,6 @@ class Tracee {
 };
 
 // A process and its threads, as /proc says.
-
-// A field of /proc/PID/status or of a thread's; empty: there is none. `proc`: where procfs is
-// mounted.
-std::string status_field(pid_t pid, std::string_view name, std::string_view proc = "/proc");
 
 // Whether a thread, or a process of one thread, has ended or is a zombie.
 bool has_ended(pid_t thread);

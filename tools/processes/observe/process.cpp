@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 
 #include "common/limits/health.h"
 #include "common/system/files.h"
 #include "tools/base/error.h"
+#include "tools/base/proc.h"
 #include "tools/base/text.h"
 #include "tools/deaths/current_health.h"
 #include "tools/deaths/ending.h"
@@ -173,9 +173,8 @@ class RecordedGpu : public RecordedProcess {
 };
 
 std::string command_line(pid_t pid) {
-  std::ifstream file{fmt::format("/proc/{}/cmdline", pid)};
-  std::string line = mask_secrets({std::istreambuf_iterator<char>{file}, {}});
-  std::replace(line.begin(), line.end(), '\0', ' ');
+  std::string line = mask_secrets(process_file(pid, "cmdline"));
+  std::ranges::replace(line, '\0', ' ');
   while (line.ends_with(' ')) line.pop_back();
   return line.empty() ? std::string{"a process"} : printable(line);
 }

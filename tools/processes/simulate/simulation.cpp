@@ -11,13 +11,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include "common/machine/page.h"
 #include "common/system/units.h"
 #include "tools/base/error.h"
+#include "tools/base/proc.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/processes/launch/options.h"
@@ -86,20 +85,9 @@ void allocate_until_failure() {
   }
 }
 
-// A field of /proc/self/status: "VmSize", "VmData".
-std::size_t bytes_in_use(const std::string& field) {
-  std::ifstream status{"/proc/self/status"};
-  for (std::string line; std::getline(status, line);) {
-    if (!line.starts_with(field + ":")) continue;
-    std::size_t kib = 0;
-    std::istringstream{line.substr(field.size() + 1)} >> kib;
-    return kib << 10;
-  }
-  return 0;
-}
-
-void allocate_below(decltype(RLIMIT_AS) resource, const std::string& field) {
-  const rlim_t bytes = bytes_in_use(field) + kHeadroom;
+// `used`: a field of /proc/PID/status.
+void allocate_below(decltype(RLIMIT_AS) resource, std::string_view used) {
+  const rlim_t bytes = status_bytes(getpid(), used) + kHeadroom;
   const rlimit limit{bytes, bytes};
   setrlimit(resource, &limit);
   allocate_until_failure();

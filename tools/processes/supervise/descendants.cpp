@@ -1,6 +1,5 @@
 #include "tools/processes/supervise/descendants.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 
 #include "common/system/files.h"
 #include "common/system/text.h"
-#include "tools/base/directory.h"
+#include "tools/base/proc.h"
 #include "tools/deaths/counters.h"
 
 namespace oomrec::tools::processes {
@@ -27,11 +26,7 @@ struct Status {
 // From /proc/PID/stat: "pid (name) state parent …"; field 24 is the resident size in pages. The
 // name may hold blanks and parentheses.
 std::optional<Status> status_of(pid_t pid) {
-  const std::string path = fmt::format("{}/{}/stat", system::g_roots.proc, pid);
-  char buffer[1024];
-  const long bytes = system::read_file(path.c_str(), buffer, sizeof buffer);
-  if (bytes <= 0) return std::nullopt;
-  const std::string_view text{buffer, static_cast<std::size_t>(bytes)};
+  const std::string text = process_file(pid, "stat", system::g_roots.proc);
   const std::size_t name = text.find('(');
   const std::size_t end = text.rfind(')');
   if (name >= end || end == std::string_view::npos) return std::nullopt;
@@ -45,14 +40,8 @@ std::optional<Status> status_of(pid_t pid) {
 
 // The last number of "NSpid:\t3128\t1"; 0: the process has ended.
 pid_t own_pid_of_living(pid_t pid) {
-  const std::string path = fmt::format("{}/{}/status", system::g_roots.proc, pid);
-  char buffer[4096];
-  const long bytes = system::read_file(path.c_str(), buffer, sizeof buffer);
-  if (bytes <= 0) return 0;
-  const std::string_view pids =
-      system::field({buffer, static_cast<std::size_t>(bytes)}, "NSpid:\t");
-  const std::string_view line = pids.substr(0, pids.find('\n'));
-  return static_cast<pid_t>(system::number_in(line.substr(line.rfind('\t') + 1)));
+  const std::string pids = status_field(pid, "NSpid", system::g_roots.proc);
+  return static_cast<pid_t>(system::number_in(std::string_view{pids}.substr(pids.rfind('\t') + 1)));
 }
 
 }  // namespace
@@ -73,11 +62,8 @@ void Descendants::sample(const std::filesystem::path& cgroup) {
   const std::optional<std::vector<pid_t>> members =
       cgroup.empty() ? std::nullopt : deaths::processes_in(cgroup);
   // A child has a higher pid than its parent, unless pids have begun again: the parent comes first.
-  std::vector<pid_t> present;
-  for (const auto& entry : entries_of(system::g_roots.proc))
-    if (const std::uint64_t pid = system::number_in(entry.path().filename().native()); pid != 0)
-      present.push_back(static_cast<pid_t>(pid));
-  std::sort(present.begin(), present.end());
+  std::vector<pid_t> present = ids_in(system::g_roots.proc);
+  std::ranges::sort(present);
   for (const pid_t pid : present) look_at(pid, now);
   leave_ended(now);
   if (members) {

@@ -5,12 +5,12 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "common/limits/health.h"
 #include "common/session/secrets.h"
 #include "common/system/files.h"
 #include "common/text/text.h"
+#include "tools/base/proc.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/outcome.h"
 
@@ -21,13 +21,6 @@ namespace fs = std::filesystem;
 
 std::string path_in_proc(pid_t pid, const char* file) {
   return fmt::format("{}/{}/{}", system::g_roots.proc, pid, file);
-}
-
-// Nothing if it may not be read.
-std::optional<std::string> contents_of(pid_t pid, const char* file) {
-  std::ifstream stream{path_in_proc(pid, file), std::ios::binary};
-  if (!stream) return std::nullopt;
-  return std::string{std::istreambuf_iterator<char>{stream}, {}};
 }
 
 std::string link_of(pid_t pid, const char* file) {
@@ -70,7 +63,7 @@ void ProgramSampler::started(pid_t program) {
 void ProgramSampler::sample() {
   if (facts_.pid == 0) return;
   if (const std::optional<User> user = user_of(facts_.pid)) facts_.user = user;
-  facts_.name = contents_of(facts_.pid, "comm").value_or("");
+  facts_.name = process_file(facts_.pid, "comm", system::g_roots.proc);
   if (facts_.name.ends_with('\n')) facts_.name.pop_back();
   const std::string executable = link_of(facts_.pid, "exe");
   if (!executable.empty()) {
@@ -89,10 +82,12 @@ void ProgramSampler::read_image(const std::string& executable) {
   facts_.executable = executable;
   name_of_image_ = facts_.name;
   facts_.working_directory = link_of(facts_.pid, "cwd");
-  facts_.arguments = recorded_part(contents_of(facts_.pid, "cmdline").value_or(""));
+  facts_.arguments = recorded_part(process_file(facts_.pid, "cmdline", system::g_roots.proc));
   facts_.is_preloaded.reset();
-  if (const auto environment = contents_of(facts_.pid, "environ"))
-    facts_.is_preloaded = environment->find(kLibrary) != environment->npos;
+  if (std::ifstream{path_in_proc(facts_.pid, "environ")})  // it may be read
+    facts_.is_preloaded =
+        process_file(facts_.pid, "environ", system::g_roots.proc).find(kLibrary) !=
+        std::string::npos;
 }
 
 void ProgramSampler::read_health() {

@@ -14,8 +14,8 @@
 #include "common/session/directories.h"
 #include "common/system/files.h"
 #include "common/text/text.h"
-#include "tools/base/directory.h"
 #include "tools/base/error.h"
+#include "tools/base/proc.h"
 #include "tools/base/text.h"
 #include "tools/recording/live/mapping.h"
 
@@ -34,12 +34,8 @@ struct Candidate {
 
 // The process' pid in its own pid namespace, which is the one in its session.
 pid_t pid_in_own_namespace(pid_t pid) {
-  std::ifstream status{fmt::format("/proc/{}/status", pid)};
-  for (std::string line; std::getline(status, line);) {
-    if (!line.starts_with("NSpid:")) continue;
-    return parse_pid(std::string_view{line}.substr(line.find_last_of("\t ") + 1)).value_or(pid);
-  }
-  return pid;
+  const std::string pids = status_field(pid, "NSpid");
+  return parse_pid(std::string_view{pids}.substr(pids.find_last_of("\t ") + 1)).value_or(pid);
 }
 
 // Paths to try for the session that the process has mapped: the file's name as seen from here, then
@@ -74,11 +70,10 @@ std::vector<fs::path> session_files(pid_t pid) {
 // Processes of this user, youngest first.
 std::vector<Candidate> candidates() {
   std::vector<Candidate> found;
-  for (const fs::path& path : entries_of("/proc")) {
-    const std::optional<pid_t> pid = parse_pid(path.filename().native());
+  for (const pid_t pid : ids_in("/proc")) {
     struct stat status {};
-    if (!pid || stat(path.c_str(), &status) != 0 || status.st_uid != geteuid()) continue;
-    found.push_back({*pid, system::start_ticks(*pid)});
+    if (stat(fmt::format("/proc/{}", pid).c_str(), &status) == 0 && status.st_uid == geteuid())
+      found.push_back({pid, system::start_ticks(pid)});
   }
   std::ranges::sort(found, [](const Candidate& a, const Candidate& b) {
     return a.start_ticks != b.start_ticks ? a.start_ticks > b.start_ticks : a.pid > b.pid;
@@ -89,8 +84,7 @@ std::vector<Candidate> candidates() {
 // Compares the name with the program's file and with its first argument that is not an option:
 // python3 -u train.py.
 bool has_name(pid_t pid, std::string_view name) {
-  std::ifstream file{fmt::format("/proc/{}/cmdline", pid)};
-  const std::string line{std::istreambuf_iterator<char>{file}, {}};
+  const std::string line = process_file(pid, "cmdline");
   bool first = true;
   for (const std::string_view word : split(line, '\0')) {
     if (!first && word.starts_with('-')) continue;
