@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/limits/ceilings.h"
+#include "common/session/entries.h"
 #include "common/system/files.h"
 #include "common/system/text.h"
 #include "tools/base/text.h"
@@ -60,29 +61,10 @@ std::uint32_t hundredths(std::string_view line) {
 }  // namespace
 
 MemoryCgroup own_cgroup() {
-  const auto text = text_of(fs::path{system::g_roots.proc} / "self/cgroup");
-  if (!text) return {};
-  std::string_view rest = *text;
-  MemoryCgroup found;
-  bool v1 = false;
-  while (!rest.empty() && !v1) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (second == line.npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    v1 = controllers.find("memory") != controllers.npos;
-    if (v1 || controllers.empty()) found.path = line.substr(second + 1);
-  }
-  // If the path is not visible (a container without a cgroup namespace), the mounted root is the
-  // one that limits us.
-  const std::string root = std::string{system::g_roots.cgroup} + (v1 ? "/memory" : "");
-  const fs::path directory = fs::path{root + found.path}.lexically_normal();
-  std::error_code error;
-  const bool visible = found.path.size() > 1 && fs::is_directory(directory, error);
-  found.directory = visible ? directory : fs::path{root};
-  return found;
+  limit::Ceilings unused;
+  limit::CgroupDirectories cgroup{};
+  limit::read_cgroup(OutsideHooks::in_hook(), unused, &cgroup);
+  return {cgroup.own, cgroup.named};
 }
 
 std::optional<std::uint64_t> oom_kills_in(const fs::path& cgroup) {
@@ -113,7 +95,7 @@ std::optional<std::vector<pid_t>> processes_in(const fs::path& cgroup) {
   std::vector<pid_t> processes;
   for (const std::string_view line : split(*text, '\n'))
     if (!line.empty()) processes.push_back(static_cast<pid_t>(system::number_in(line)));
-  std::sort(processes.begin(), processes.end());
+  std::ranges::sort(processes);
   return processes;
 }
 
@@ -124,35 +106,10 @@ Pressure pressure_of(const fs::path& cgroup) {
   return {hundredths(system::field(*text, "some ")), hundredths(system::field(*text, "full "))};
 }
 
-namespace {
-
-std::uint64_t limit_in(const fs::path& directory, const char* file) {
-  std::ifstream stream{directory / file};
-  std::uint64_t bytes = 0;
-  return stream >> bytes ? bytes : 0;  // "max" is not a number
-}
-
-}  // namespace
-
 std::uint64_t cgroup_limit_of(pid_t pid) {
-  std::uint64_t tightest = 0;
-  std::ifstream lines{pid != 0 ? fmt::format("/proc/{}/cgroup", pid) : "/proc/self/cgroup"};
-  for (std::string line; std::getline(lines, line);) {
-    const std::vector<std::string_view> parts = split(line, ':');
-    if (parts.size() < 3) continue;
-    const bool is_v2 = parts[0] == "0" && parts[1].empty();
-    if (!is_v2 && parts[1] != "memory") continue;
-    const fs::path root = is_v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    fs::path directory = root / fs::path{parts[2]}.relative_path();
-    for (;; directory = directory.parent_path()) {
-      const std::uint64_t limit =
-          limit_in(directory, is_v2 ? "memory.max" : "memory.limit_in_bytes");
-      const bool no_limit = limit == 0 || limit > (std::uint64_t{1} << 60);
-      if (!no_limit && (tightest == 0 || limit < tightest)) tightest = limit;
-      if (directory == root || directory.native().size() <= root.native().size()) break;
-    }
-  }
-  return tightest;
+  limit::Ceilings found;
+  limit::read_cgroup(OutsideHooks::in_hook(), found, nullptr, pid);
+  return found.cgroup_limit_bytes != session::kUnlimited ? found.cgroup_limit_bytes : 0;
 }
 
 }  // namespace oomrec::tools::deaths

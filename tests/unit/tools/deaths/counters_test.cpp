@@ -17,6 +17,7 @@ TEST_CASE("version 1 counts in memory.oom_control") {
   FakeSystem system;
   system.proc("self/cgroup", "9:name=systemd:/init\n4:memory:/docker/8d2c\n0::/\n");
   const auto cgroup = system.cgroup("memory/docker/8d2c");
+  system.file(cgroup / "memory.usage_in_bytes", "4096\n");
   system.file(cgroup / "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
   CHECK(deaths::own_cgroup().directory == cgroup);
   CHECK(deaths::own_cgroup().path == "/docker/8d2c");
@@ -35,6 +36,7 @@ TEST_CASE("version 2 counts in memory.events, and without descendants in memory.
   FakeSystem system;
   system.proc("self/cgroup", "0::/system.slice/job.service\n");
   const auto cgroup = system.cgroup("system.slice/job.service");
+  system.file(cgroup / "memory.current", "4096\n");
   system.file(cgroup / "memory.events", "low 0\nhigh 0\nmax 7\noom 5\noom_kill 5\n");
   CHECK(deaths::own_cgroup().directory == cgroup);
   CHECK(deaths::oom_kills_in(cgroup) == 5);

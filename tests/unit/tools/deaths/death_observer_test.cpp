@@ -23,6 +23,7 @@ constexpr int kKilled = 9;
 struct Scene : FakeSystem {
   Scene() {
     proc("self/cgroup", "4:memory:/job\n");
+    file(cgroup("memory/job") / "memory.usage_in_bytes", "4096\n");
     kills(0);
     file(cgroup("memory/job") / "cgroup.procs", std::to_string(getpid()) + "\n");
   }
