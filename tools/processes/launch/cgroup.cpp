@@ -211,15 +211,6 @@ std::vector<pid_t> ProgramCgroup::processes() const {
   return processes;
 }
 
-namespace {
-
-struct Candidate {
-  std::unique_ptr<recording::Recording> recording;
-  std::uint64_t bytes;
-};
-
-}  // namespace
-
 CgroupLimitGuard::CgroupLimitGuard(const ProgramCgroup& cgroup, const Options& options)
     : cgroup_(cgroup),
       dump_directories_{absolute_path(options.dump_dir)},
@@ -249,26 +240,24 @@ CgroupLimitGuard::~CgroupLimitGuard() {
 // Writes the bundle of the largest recorded process in the cgroup. The bundle lists the others.
 void CgroupLimitGuard::write_bundle() const {
   const std::vector<pid_t> processes = cgroup_.processes();
-  Candidate largest{};
+  std::unique_ptr<recording::Recording> largest;
   for (const bundles::Session& session :
        bundles::sessions_of(dump_directories_, session_directory_)) {
-    const bool inside =
-        std::find(processes.begin(), processes.end(), session.pid) != processes.end();
+    const bool inside = std::ranges::find(processes, session.pid) != processes.end();
     if (!session.alive || !inside) continue;
     recording::enter_look(session.path, session.pid);
     auto recording = std::make_unique<recording::Recording>(session.path);
-    const std::uint64_t bytes = recording->held_bytes();
-    if (largest.recording == nullptr || bytes > largest.bytes)
-      largest = {std::move(recording), bytes};
+    if (largest == nullptr || recording->held_bytes() > largest->held_bytes())
+      largest = std::move(recording);
   }
-  if (largest.recording == nullptr) return;
+  if (largest == nullptr) return;
 
-  const std::string directory = largest.recording->text(largest.recording->header().dump_directory);
+  const std::string directory = largest->text(largest->header().dump_directory);
   bundle::Cause cause;
   cause.trigger = Trigger::near_limit;
-  const auto health = deaths::current_health(largest.recording->view());
+  const auto health = deaths::current_health(largest->view());
   cause.health = health.get();
-  const bundles::WriteResult written = bundles::write_bundle(*largest.recording, cause, directory);
+  const bundles::WriteResult written = bundles::write_bundle(*largest, cause, directory);
   if (written.bundle.empty()) {
     remark(written.problem);
   } else if (!quiet_) {
