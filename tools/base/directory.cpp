@@ -1,6 +1,14 @@
 #include "tools/base/directory.h"
 
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <system_error>
+
+#include "tools/base/error.h"
+#include "tools/base/text.h"
 
 namespace oomrec::tools {
 
@@ -21,5 +29,19 @@ fs::path absolute_path(const fs::path& path) {
 }
 
 bool is_hidden(const fs::path& path) { return path.filename().native().starts_with('.'); }
+
+TemporaryDirectory::TemporaryDirectory() {
+  std::string name = (fs::temp_directory_path() / "oomrec-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr)
+    throw Error{Exit::bad_input,
+                fmt::format("{} cannot be made: {}", printable(name), std::strerror(errno)),
+                "Set TMPDIR to a directory with free space."};
+  path_ = name;
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
 
 }  // namespace oomrec::tools

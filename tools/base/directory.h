@@ -15,4 +15,18 @@ std::filesystem::path absolute_path(const std::filesystem::path& path);
 // Whether the name begins with a dot.
 bool is_hidden(const std::filesystem::path& path);
 
+// A temporary directory, deleted with its object.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();  // throws Error if it cannot be created
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
 }  // namespace oomrec::tools

@@ -1,7 +1,6 @@
 #include "tools/bundles/redact/bundle.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include "tools/base/directory.h"
 #include "tools/base/error.h"
 #include "tools/base/fact_reader.h"
 #include "tools/base/output_file.h"
@@ -165,7 +165,7 @@ std::vector<std::uint32_t> missing_of(const Job& job) {
 }  // namespace
 
 void write_redacted_job(const Source& source, const fs::path& to) {
-  const ScratchDirectory scratch;
+  const TemporaryDirectory scratch;
   Job job;
   job.world_size = number_in(source.ranks, "world_size", 0);
   job.numbered = text_of(source.ranks, "ranks_are") == "as_named";
@@ -180,20 +180,6 @@ void write_redacted_job(const Source& source, const fs::path& to) {
   job.missing = missing_of(job);
   find_first_failure(job);
   write_merged(job, to, {{kRedactedName, redacted_note()}});
-}
-
-ScratchDirectory::ScratchDirectory() {
-  std::string name = (std::filesystem::temp_directory_path() / "oomrec-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr)
-    throw Error{Exit::bad_input,
-                fmt::format("{} cannot be made: {}", printable(name), std::strerror(errno)),
-                "Set TMPDIR to a directory with free space."};
-  path_ = name;
-}
-
-ScratchDirectory::~ScratchDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace oomrec::tools::bundles

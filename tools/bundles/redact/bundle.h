@@ -25,18 +25,4 @@ void write_redacted(const Source& source, const std::filesystem::path& to);
 // which must not exist yet. Throws Error, and then removes what it wrote.
 void write_redacted_job(const Source& job, const std::filesystem::path& to);
 
-// A temporary directory, deleted with its object.
-class ScratchDirectory {
- public:
-  ScratchDirectory();  // throws Error if it cannot be created
-  ~ScratchDirectory();
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 }  // namespace oomrec::tools::bundles

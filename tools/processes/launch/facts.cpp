@@ -10,50 +10,24 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <stdexcept>
 
-#include "tools/base/error.h"
+#include "tools/base/directory.h"
 #include "tools/base/foreign_file.h"
 #include "tools/base/json.h"
+#include "tools/base/programs.h"
 #include "tools/base/text.h"
 #include "tools/deaths/counters.h"
 
 namespace oomrec::tools::processes {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr unsigned kTimeout_s = 20;  // for the recorder to report
-
-class TemporaryFile {
- public:
-  TemporaryFile() {
-    std::string name = (fs::temp_directory_path() / "oomrec-info-XXXXXX").string();
-    const int descriptor = mkostemp(name.data(), O_CLOEXEC);
-    if (descriptor < 0) {
-      throw Error{Exit::bad_input, "no temporary file could be created",
-                  "Set TMPDIR to a directory that you can write to."};
-    }
-    close(descriptor);
-    path_ = name;
-  }
-  ~TemporaryFile() { unlink(path_.c_str()); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // Runs without input and output; kills the program if it takes too long.
 void run_quietly(const std::string& path, const std::vector<std::string>& words,
                  const Settings& settings) {
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = arguments_of(words);
   const pid_t child = fork();
   if (child == 0) {
     const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -82,13 +56,14 @@ std::string contents_of(const std::string& report) {
 
 std::vector<Fact> facts_of(const std::string& path, const std::vector<std::string>& words,
                            const Settings& settings) {
-  const TemporaryFile report;
+  const TemporaryDirectory scratch;
+  const std::string report = scratch.path() / "report";
   Settings with_report = settings;
-  with_report.emplace_back("OOMREC_INFO", report.path());
+  with_report.emplace_back("OOMREC_INFO", report);
   run_quietly(path, words, with_report);
 
   std::vector<Fact> facts;
-  const std::string text = contents_of(report.path());
+  const std::string text = contents_of(report);
   for (const std::string_view line : split(text, '\n')) {
     const Json row = parse_json(line);
     const auto name = text_of(row, "fact");
@@ -101,8 +76,8 @@ std::vector<Fact> facts_of(const std::string& path, const std::vector<std::strin
 }
 
 std::string python_support(const std::vector<Fact>& facts) {
-  const auto python = std::find_if(facts.begin(), facts.end(),
-                                   [](const Fact& fact) { return fact.name == "python"; });
+  const auto python =
+      std::ranges::find_if(facts, [](const Fact& fact) { return fact.name == "python"; });
   if (python == facts.end() || !python->active) return {};
   return fmt::format("Python {}{}", python->detail,
                      *python->active ? ": its stacks are read" : "; its stacks are not read");

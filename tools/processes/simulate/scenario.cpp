@@ -1,17 +1,13 @@
 #include "tools/processes/simulate/scenario.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <string>
 
 #include "common/system/files.h"
-#include "tools/base/error.h"
 
 namespace oomrec::tools::processes {
 namespace {
@@ -54,30 +50,19 @@ void write_cgroup(const fs::path& root, const ScenarioCgroup& cgroup) {
 }  // namespace
 
 Scenario::Scenario(const ScenarioCgroup& cgroup) {
-  std::string name = (fs::temp_directory_path() / "oomrec_simulate_XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) {
-    throw Error{Exit::bad_input,
-                fmt::format("{} cannot be created: {}", name, std::strerror(errno)),
-                "Set TMPDIR to a directory that you can write to."};
-  }
-  directory_ = name;
-  write_cgroup(directory_ / "cgroup", cgroup);
+  write_cgroup(directory_.path() / "cgroup", cgroup);
   write(kernel_log(), "6,0,0,-;Linux version");
-  const std::string root = fmt::format("{}={}", kCgroupRoot, (directory_ / "cgroup").string());
+  const std::string root =
+      fmt::format("{}={}", kCgroupRoot, (directory_.path() / "cgroup").string());
   const char* const entries[] = {root.c_str(), nullptr};
   system::read_roots(entries);
 }
 
 Settings Scenario::environment() const {
-  return {{kCgroupRoot, (directory_ / "cgroup").string()}, {kKernelLog, kernel_log()}};
+  return {{kCgroupRoot, (directory_.path() / "cgroup").string()}, {kKernelLog, kernel_log()}};
 }
 
-std::string Scenario::kernel_log() const { return (directory_ / "kernel.log").string(); }
-
-Scenario::~Scenario() {
-  std::error_code nothing_to_do;
-  fs::remove_all(directory_, nothing_to_do);
-}
+std::string Scenario::kernel_log() const { return (directory_.path() / "kernel.log").string(); }
 
 void record_kill(const char* cause) {
   for (const Version& version : kVersions)

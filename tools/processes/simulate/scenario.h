@@ -7,9 +7,9 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <string>
 
+#include "tools/base/directory.h"
 #include "tools/processes/launch/process.h"
 
 namespace oomrec::tools::processes {
@@ -24,15 +24,12 @@ struct ScenarioCgroup {
 class Scenario {
  public:
   explicit Scenario(const ScenarioCgroup& cgroup);
-  ~Scenario();
-  Scenario(const Scenario&) = delete;
-  Scenario& operator=(const Scenario&) = delete;
 
   Settings environment() const;  // of the process in the scenario
   std::string kernel_log() const;
 
  private:
-  std::filesystem::path directory_;
+  TemporaryDirectory directory_;
 };
 
 // Call it in the process in the scenario: counts a kill in the cgroup, and logs that the kernel

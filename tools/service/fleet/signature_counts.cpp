@@ -61,7 +61,7 @@ void SignatureCounts::add(const fs::path& bundle) {
 void SignatureCounts::start() try {
   being_read_.assign(waiting_.begin(), waiting_.end());
   waiting_.clear();
-  scratch_ = std::make_unique<bundles::ScratchDirectory>();
+  scratch_ = std::make_unique<TemporaryDirectory>();
   child_ = ChildProcess::start(
       [&] { return write_signatures(being_read_, scratch_->path() / kFile); }, {}, kTimeout);
   if (!child_) finish();

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/bundles/redact/bundle.h"
+#include "tools/base/directory.h"
 #include "tools/service/fleet/child_process.h"
 #include "tools/service/fleet/listener.h"
 
@@ -54,7 +54,7 @@ class SignatureCounts : public PollClient {
   std::deque<std::filesystem::path> waiting_;
   std::vector<std::filesystem::path> being_read_;
   std::optional<ChildProcess> child_;
-  std::unique_ptr<bundles::ScratchDirectory> scratch_;
+  std::unique_ptr<TemporaryDirectory> scratch_;
   std::function<void()> on_change_;
 };
 

@@ -153,7 +153,7 @@ void Shipper::start(Shipment::Part part) {
   if (lane.shipments.empty()) return;
   const unsigned failed = waiting_.at(lane.shipments.front()).failed;
   try {
-    lane.scratch = std::make_unique<bundles::ScratchDirectory>();
+    lane.scratch = std::make_unique<TemporaryDirectory>();
   } catch (const Error& error) {
     remark(fmt::format("--ship: {}: {}", error.what(), error.what_to_do()));
     return finish(lane, part, 1);

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "tools/base/arguments.h"
-#include "tools/bundles/redact/bundle.h"
+#include "tools/base/directory.h"
 #include "tools/service/fleet/child_process.h"
 #include "tools/service/fleet/figures.h"
 #include "tools/service/fleet/listener.h"
@@ -61,7 +61,7 @@ class Shipper : public Listener, public PollClient {
   struct Lane {
     std::optional<ChildProcess> child = {};
     std::vector<Shipment> shipments = {};
-    std::unique_ptr<bundles::ScratchDirectory> scratch = {};
+    std::unique_ptr<TemporaryDirectory> scratch = {};
   };
 
   void on_bundle(const std::filesystem::path& bundle);

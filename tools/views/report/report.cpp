@@ -39,7 +39,7 @@ std::string report_of(const bundles::Source& source, const InitialView& initial_
 }
 
 std::string redacted_report_of(const bundles::Source& source, const InitialView& initial_view) {
-  const bundles::ScratchDirectory scratch;
+  const TemporaryDirectory scratch;
   const std::filesystem::path bundle =
       scratch.path() / (source.bundle.empty() ? "recording" : source.bundle.filename());
   source.is_job() ? bundles::write_redacted_job(source, bundle)

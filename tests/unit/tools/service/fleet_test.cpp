@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "tests/unit/tools/recording_image.h"
-#include "tools/bundles/redact/bundle.h"
+#include "tools/base/directory.h"
 #include "tools/bundles/store/lives.h"
 #include "tools/service/fleet/lives.h"
 
@@ -133,7 +133,7 @@ TEST_CASE("a share of the ids is chosen, and the smaller share is part of the la
 }
 
 TEST_CASE("rows of lives are files of their own, the oldest make room") {
-  const bundles::ScratchDirectory scratch;
+  const TemporaryDirectory scratch;
   const fs::path dumps = scratch.path() / "dumps";
   const std::string line = R"({"kind":"life","day":"2026-11-30"})";
   CHECK(bundles::lives_in(dumps).empty());

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/bundles/redact/bundle.h"
+#include "tools/base/directory.h"
 #include "tools/service/ship/ledger.h"
 #include "tools/service/ship/shipper.h"
 #include "tools/service/ship/store.h"
@@ -25,7 +25,7 @@ const std::string kBundle = "oom_cpu_20261130_101530_001";
 const service::Plan kPlan{"2026-11-30", "node7-" + kBundle + "-0123", "tar.zst", "a%20%3C-%20b"};
 
 struct Spool {
-  bundles::ScratchDirectory scratch;
+  TemporaryDirectory scratch;
   fs::path directory = scratch.path();
   fs::path file = directory / ".shipped";
 
