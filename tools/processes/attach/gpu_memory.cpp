@@ -105,10 +105,7 @@ void attach_gpu_memory(pid_t pid) {
   add_looked_up_words(memory, modules, mappings, wrapped_driver_functions(modules, *copy), *before);
   if (before->word_count == 0 && before->device_count == 0) return;
   memory.write(page, before.get(), sizeof *before);
-  RemoteRequest request;
-  request.pid = pid;
-  request.function = copy->address_of("oomrec_attach_gpu");
-  call_remotely(request);
+  call_remotely({.pid = pid, .function = copy->address_of("oomrec_attach_gpu")});
 }
 
 }  // namespace oomrec::tools::processes

@@ -59,10 +59,7 @@ recording::ObjectCounts count_objects(pid_t pid) {
   const std::uint64_t address = copy != nullptr ? copy->address_of("oomrec_object_counts") : 0;
   if (function == 0 || address == 0)
     throw not_counted(pid, "it is not attached to", "Attach to it: oomrec attach --objects PID");
-  RemoteRequest request;
-  request.pid = pid;
-  request.function = function;
-  const RemoteResult result = call_remotely(request);
+  const RemoteResult result = call_remotely({.pid = pid, .function = function});
   if (!result.problem.empty())
     throw not_counted(pid, printable(result.problem), "It is recorded without.");
   ObjectCountsPage page{};

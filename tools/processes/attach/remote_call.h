@@ -16,10 +16,10 @@ namespace oomrec::tools::processes {
 
 struct RemoteRequest {
   pid_t pid = 0;
-  std::string library;  // to load first, as the process sees it; empty: it is loaded
-  std::uint64_t function =
-      0;                 // of the library: its offset, if it is to be loaded; else its address
-  std::string argument;  // may contain NULs
+  // Of the library: its offset, if it is to be loaded; else its address.
+  std::uint64_t function = 0;
+  std::string argument = {};  // may contain NULs
+  std::string library = {};   // to load first, as the process sees it; empty: it is loaded
 };
 
 struct RemoteResult {

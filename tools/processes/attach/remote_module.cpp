@@ -21,7 +21,7 @@ std::uint64_t count_by_gnu_hash(const RemoteMemory& memory, std::uint64_t hash) 
   std::vector<std::uint32_t> buckets(header[0]);
   const std::uint64_t at = hash + sizeof header + std::uint64_t{header[2]} * 8;
   if (!memory.read(at, buckets.data(), buckets.size() * 4)) return 0;
-  std::uint64_t last = buckets.empty() ? 0 : *std::max_element(buckets.begin(), buckets.end());
+  std::uint64_t last = buckets.empty() ? 0 : *std::ranges::max_element(buckets);
   if (last < header[1]) return header[1];
   const std::uint64_t chains = at + buckets.size() * 4;
   for (std::uint32_t entry = 0;; ++last) {
@@ -68,10 +68,7 @@ void RemoteModule::read_segments(const RemoteMemory& memory) {
                        machine::page_up(used) - ((used + 15) & ~std::uint64_t{15})});
   }
   for (const Elf64_Phdr& segment : segments) {
-    if (segment.p_type == PT_DYNAMIC) {
-      dynamic_ = bias_ + segment.p_vaddr;
-      read_symbols(memory, dynamic_, segment.p_memsz);
-    }
+    if (segment.p_type == PT_DYNAMIC) read_dynamic(memory, segment);
     if (segment.p_type == PT_NOTE && segment.p_align == 4)
       read_notes(memory, bias_ + segment.p_vaddr, segment.p_memsz);
   }
@@ -94,23 +91,32 @@ void RemoteModule::read_notes(const RemoteMemory& memory, std::uint64_t address,
   }
 }
 
-void RemoteModule::read_symbols(const RemoteMemory& memory, std::uint64_t dynamic,
-                                std::uint64_t bytes) {
-  std::vector<Elf64_Dyn> entries(std::min<std::uint64_t>(bytes, 64 * 1024) / sizeof(Elf64_Dyn));
-  if (!memory.read(dynamic, entries.data(), entries.size() * sizeof(Elf64_Dyn))) return;
-  std::uint64_t symbols = 0, strings = 0, string_bytes = 0, gnu_hash = 0, sysv_hash = 0;
-  // glibc adds the bias to these addresses when it loads the module, except in the vDSO.
-  const auto at = [&](std::uint64_t address) {
-    return address < start_ ? address + bias_ : address;
-  };
-  for (const Elf64_Dyn& entry : entries) {
-    if (entry.d_tag == DT_NULL) break;
-    if (entry.d_tag == DT_SYMTAB) symbols = at(entry.d_un.d_ptr);
-    if (entry.d_tag == DT_STRTAB) strings = at(entry.d_un.d_ptr);
-    if (entry.d_tag == DT_STRSZ) string_bytes = entry.d_un.d_val;
-    if (entry.d_tag == DT_GNU_HASH) gnu_hash = at(entry.d_un.d_ptr);
-    if (entry.d_tag == DT_HASH) sysv_hash = at(entry.d_un.d_ptr);
-  }
+void RemoteModule::read_dynamic(const RemoteMemory& memory, const Elf64_Phdr& segment) {
+  dynamic_ = bias_ + segment.p_vaddr;
+  dynamic_entries_.resize(std::min<std::uint64_t>(segment.p_memsz, 64 * 1024) / sizeof(Elf64_Dyn));
+  const std::uint64_t bytes = dynamic_entries_.size() * sizeof(Elf64_Dyn);
+  if (!memory.read(dynamic_, dynamic_entries_.data(), bytes)) dynamic_entries_.clear();
+  const auto end = std::ranges::find(dynamic_entries_, DT_NULL, &Elf64_Dyn::d_tag);
+  dynamic_entries_.erase(end, dynamic_entries_.end());
+  read_symbols(memory);
+}
+
+std::optional<std::uint64_t> RemoteModule::dynamic_value(std::int64_t tag) const {
+  const auto entry = std::ranges::find(dynamic_entries_, tag, &Elf64_Dyn::d_tag);
+  return entry != dynamic_entries_.end() ? std::optional{entry->d_un.d_val} : std::nullopt;
+}
+
+std::uint64_t RemoteModule::dynamic_address(std::int64_t tag) const {
+  const std::uint64_t address = dynamic_value(tag).value_or(0);
+  // glibc adds the bias when it loads the module, except in the vDSO.
+  return address != 0 && address < start_ ? address + bias_ : address;
+}
+
+void RemoteModule::read_symbols(const RemoteMemory& memory) {
+  const std::uint64_t symbols = dynamic_address(DT_SYMTAB), strings = dynamic_address(DT_STRTAB);
+  const std::uint64_t string_bytes = dynamic_value(DT_STRSZ).value_or(0);
+  const std::uint64_t gnu_hash = dynamic_address(DT_GNU_HASH);
+  const std::uint64_t sysv_hash = dynamic_address(DT_HASH);
   if (symbols == 0 || strings == 0 || string_bytes > kMostSymbolBytes) return;
   const std::uint64_t count = gnu_hash != 0    ? count_by_gnu_hash(memory, gnu_hash)
                               : sysv_hash != 0 ? count_by_sysv_hash(memory, sysv_hash)
@@ -128,9 +134,7 @@ void RemoteModule::read_symbols(const RemoteMemory& memory, std::uint64_t dynami
       continue;
     symbols_.push_back({bias_ + symbol.st_value, symbol.st_size, names.c_str() + symbol.st_name});
   }
-  std::stable_sort(
-      symbols_.begin(), symbols_.end(),
-      [](const RemoteSymbol& a, const RemoteSymbol& b) { return a.address < b.address; });
+  std::ranges::stable_sort(symbols_, {}, &RemoteSymbol::address);
 }
 
 std::uint64_t RemoteModule::address_of(std::string_view name) const {
@@ -140,9 +144,7 @@ std::uint64_t RemoteModule::address_of(std::string_view name) const {
 }
 
 const RemoteSymbol* RemoteModule::symbol_at(std::uint64_t address) const {
-  const auto after = std::upper_bound(
-      symbols_.begin(), symbols_.end(), address,
-      [](std::uint64_t wanted, const RemoteSymbol& symbol) { return wanted < symbol.address; });
+  const auto after = std::ranges::upper_bound(symbols_, address, {}, &RemoteSymbol::address);
   if (after == symbols_.begin()) return nullptr;
   const RemoteSymbol& symbol = *std::prev(after);
   return address < symbol.address + symbol.bytes ? &symbol : nullptr;
@@ -158,8 +160,8 @@ std::vector<RemoteModule> remote_modules(const RemoteMemory& memory) {
       continue;
     if (!modules.empty() && modules.back().contains(mapping.start)) continue;
     RemoteModule module{memory, mapping.start, mapping.path};
-    const bool is_loaded = loaded.empty() || std::find(loaded.begin(), loaded.end(),
-                                                       module.dynamic_section()) != loaded.end();
+    const bool is_loaded =
+        loaded.empty() || std::ranges::find(loaded, module.dynamic_section()) != loaded.end();
     if (is_loaded && module.end() != module.start()) modules.push_back(std::move(module));
   }
   return modules;

@@ -29,8 +29,14 @@ class RemoteModule {
   std::string_view file_name() const;
   std::uint64_t start() const { return start_; }
   std::uint64_t end() const { return end_; }
-  std::uint64_t dynamic_section() const { return dynamic_; }
+  std::uint64_t bias() const { return bias_; }  // what is added to the addresses of its file
   bool contains(std::uint64_t address) const { return start_ <= address && address < end_; }
+
+  std::uint64_t dynamic_section() const { return dynamic_; }
+  // The value of an entry of that section, such as DT_STRSZ; nullopt: there is none.
+  std::optional<std::uint64_t> dynamic_value(std::int64_t tag) const;
+  // The same of an entry that is an address; 0: there is none.
+  std::uint64_t dynamic_address(std::int64_t tag) const;
 
   // 0: it has none of this name.
   std::uint64_t address_of(std::string_view name) const;
@@ -50,10 +56,12 @@ class RemoteModule {
  private:
   void read_segments(const RemoteMemory& memory);
   void read_notes(const RemoteMemory& memory, std::uint64_t address, std::uint64_t bytes);
-  void read_symbols(const RemoteMemory& memory, std::uint64_t dynamic, std::uint64_t bytes);
+  void read_dynamic(const RemoteMemory& memory, const Elf64_Phdr& segment);
+  void read_symbols(const RemoteMemory& memory);
 
   std::string path_, build_id_;
   std::uint64_t start_ = 0, end_ = 0, bias_ = 0, dynamic_ = 0;
+  std::vector<Elf64_Dyn> dynamic_entries_;
   std::vector<RemoteSymbol> symbols_;  // by address
   std::vector<Gap> gaps_;
 };

@@ -189,10 +189,7 @@ Attached attached(const RemoteResult& result, std::chrono::steady_clock::time_po
 void end_inherited_recordings(pid_t pid, std::vector<LoadedCopy>& copies) {
   for (LoadedCopy& copy : copies) {
     if (copy.state != CopyState::records) continue;
-    RemoteRequest end;
-    end.pid = pid;
-    end.function = copy.module.address_of("oomrec_detach");
-    call_remotely(end);
+    call_remotely({.pid = pid, .function = copy.module.address_of("oomrec_detach")});
     copy.state = CopyState::is_idle;
   }
 }
@@ -206,12 +203,10 @@ RemoteResult load_and_begin(pid_t pid, const std::string& library, const Setting
   const bool is_seen = as == VisibleLibrary::As::itself
                            ? !visible.is_copy()
                            : is_same_file(root_of(pid) + library, library);
-  RemoteRequest request;
-  request.pid = pid;
-  request.library = visible.path();
-  request.function = offset_of(library, "oomrec_attach");
-  request.argument = joined(is_seen ? library : "", settings);
-  return call_remotely(request);
+  return call_remotely({.pid = pid,
+                        .function = offset_of(library, "oomrec_attach"),
+                        .argument = joined(is_seen ? library : "", settings),
+                        .library = visible.path()});
 }
 
 bool is_unreadable(const RemoteResult& result) {
@@ -223,12 +218,10 @@ RemoteResult begin_recording(pid_t pid, const std::string& library, const Settin
                              const std::vector<LoadedCopy>& copies) {
   const RemoteMemory memory{pid};
   if (const RemoteModule* const copy = free_copy(memory, copies, library)) {
-    RemoteRequest request;
-    request.pid = pid;
-    request.function = copy->address_of("oomrec_attach");
-    request.argument =
-        joined(is_same_file(root_of(pid) + library, library) ? library : "", settings);
-    return call_remotely(request);
+    const bool is_seen = is_same_file(root_of(pid) + library, library);
+    return call_remotely({.pid = pid,
+                          .function = copy->address_of("oomrec_attach"),
+                          .argument = joined(is_seen ? library : "", settings)});
   }
   // The loader takes a second copy from another file only.
   const auto as = copies.empty() ? VisibleLibrary::As::itself : VisibleLibrary::As::copy;
@@ -304,15 +297,14 @@ Attached detach_from(pid_t pid) {
   const auto begin = std::chrono::steady_clock::now();
   const CallGuard guard{pid};
   require_attachable(pid);
-  RemoteRequest request;
-  request.pid = pid;
-  for (const LoadedCopy& copy : loaded_copies(RemoteMemory{pid}))
-    if (copy.state == CopyState::records)
-      request.function = copy.module.address_of("oomrec_detach");
-  if (request.function == 0)
+  const RemoteMemory memory{pid};
+  const std::vector<RemoteModule> modules = remote_modules(memory);
+  const RemoteModule* const copy = recording_copy(memory, modules);
+  if (copy == nullptr)
     throw Error{Exit::nothing_found, fmt::format("process {} is not attached to", pid),
                 fmt::format("To attach: oomrec attach {}", pid)};
-  const RemoteResult result = call_remotely(request);
+  const RemoteResult result =
+      call_remotely({.pid = pid, .function = copy->address_of("oomrec_detach")});
   if (!result.problem.empty())
     throw Error{Exit::nothing_found, fmt::format("process {}: {}", pid, printable(result.problem)),
                 fmt::format("To attach: oomrec attach {}", pid)};

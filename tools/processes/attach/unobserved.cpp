@@ -3,13 +3,11 @@
 #include <elf.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <string_view>
 
-#include "common/machine/page.h"
 #include "common/machine/platform.h"
 #include "common/session/functions.h"
 #include "tools/processes/attach/gpu_memory.h"
@@ -23,72 +21,31 @@ namespace {
 
 constexpr std::uint64_t kMostTableBytes = std::uint64_t{256} << 20;  // of a damaged header
 
-// The words of a module by which it calls other modules, and its relocations of them.
-class CallWords {
- public:
-  CallWords(const RemoteMemory& memory, const RemoteModule& module)
-      : memory_(memory), start_(module.start()) {
-    Elf64_Ehdr header;
-    if (!memory.read(start_, header) || header.e_phnum > 128) return;
-    std::vector<Elf64_Phdr> segments(header.e_phnum);
-    if (!read(start_ + header.e_phoff, segments)) return;
-    const auto first = std::find_if(segments.begin(), segments.end(),
-                                    [](const auto& one) { return one.p_type == PT_LOAD; });
-    if (first == segments.end()) return;
-    bias_ = start_ - machine::page_down(first->p_vaddr);
-    for (const Elf64_Phdr& segment : segments)
-      if (segment.p_type == PT_DYNAMIC) read_dynamic(segment);
-  }
-
-  // Whether it was linked with -Bsymbolic, so that it calls its own functions first.
-  bool is_symbolic() const { return is_symbolic_; }
-
-  // visit(address of the word)
-  template <class Visit>
-  void for_each(Visit visit) const {
-    for (const std::vector<Elf64_Rela>& table : tables_)
-      for (const Elf64_Rela& entry : table) {
-        const auto type = ELF64_R_TYPE(entry.r_info);
-        if (type == machine::kCallSlot || type == machine::kAddressSlot ||
-            type == machine::kDataWord)
-          visit(bias_ + entry.r_offset);
-      }
-  }
-
- private:
-  template <class T>
-  bool read(std::uint64_t address, std::vector<T>& to) const {
-    return memory_.read(address, to.data(), to.size() * sizeof(T));
-  }
-
-  void read_dynamic(const Elf64_Phdr& segment) {
-    std::vector<Elf64_Dyn> entries(std::min<std::uint64_t>(segment.p_memsz, 64 * 1024) /
-                                   sizeof(Elf64_Dyn));
-    if (!read(bias_ + segment.p_vaddr, entries)) return;
-    std::uint64_t addresses[2] = {}, bytes[2] = {};
-    for (const Elf64_Dyn& entry : entries) {
-      if (entry.d_tag == DT_NULL) break;
-      is_symbolic_ |= entry.d_tag == DT_SYMBOLIC ||
-                      (entry.d_tag == DT_FLAGS && (entry.d_un.d_val & DF_SYMBOLIC) != 0);
-      if (entry.d_tag == DT_JMPREL) addresses[0] = entry.d_un.d_ptr;
-      if (entry.d_tag == DT_PLTRELSZ) bytes[0] = entry.d_un.d_val;
-      if (entry.d_tag == DT_RELA) addresses[1] = entry.d_un.d_ptr;
-      if (entry.d_tag == DT_RELASZ) bytes[1] = entry.d_un.d_val;
-    }
-    for (int i = 0; i < 2; ++i) {
-      // glibc adds the bias to these addresses when it loads the module, except in the vDSO.
-      const std::uint64_t at = addresses[i] < start_ ? addresses[i] + bias_ : addresses[i];
-      tables_[i].resize(std::min(bytes[i], kMostTableBytes) / sizeof(Elf64_Rela));
-      if (!read(at, tables_[i])) tables_[i].clear();
+// The addresses of the words of a module by which it calls other modules.
+std::set<std::uint64_t> call_words(const RemoteMemory& memory, const RemoteModule& module) {
+  constexpr std::pair<std::int64_t, std::int64_t> kTables[] = {{DT_JMPREL, DT_PLTRELSZ},
+                                                               {DT_RELA, DT_RELASZ}};
+  std::set<std::uint64_t> words;
+  for (const auto& [table, bytes] : kTables) {
+    std::vector<Elf64_Rela> entries(
+        std::min(module.dynamic_value(bytes).value_or(0), kMostTableBytes) / sizeof(Elf64_Rela));
+    if (!memory.read(module.dynamic_address(table), entries.data(),
+                     entries.size() * sizeof(Elf64_Rela)))
+      continue;
+    for (const Elf64_Rela& entry : entries) {
+      const auto type = ELF64_R_TYPE(entry.r_info);
+      if (type == machine::kCallSlot || type == machine::kAddressSlot || type == machine::kDataWord)
+        words.insert(module.bias() + entry.r_offset);
     }
   }
+  return words;
+}
 
-  const RemoteMemory& memory_;
-  const std::uint64_t start_;
-  std::uint64_t bias_ = 0;
-  bool is_symbolic_ = false;
-  std::vector<Elf64_Rela> tables_[2];
-};
+// Whether it was linked with -Bsymbolic, so that it calls its own functions first.
+bool is_symbolic(const RemoteModule& module) {
+  return module.dynamic_value(DT_SYMBOLIC).has_value() ||
+         (module.dynamic_value(DT_FLAGS).value_or(0) & DF_SYMBOLIC) != 0;
+}
 
 class Search {
  public:
@@ -112,8 +69,7 @@ class Search {
       add_linked_allocators(module);
     }
     for (const RemoteModule* module : own_allocators_) add_own_allocator(*module);
-    std::stable_sort(found_.begin(), found_.end(),
-                     [](const Found& a, const Found& b) { return a.start < b.start; });
+    std::ranges::stable_sort(found_, {}, &Found::start);
     std::vector<Unobserved> found;
     for (Found& one : found_) found.push_back(std::move(one.what));
     return found;
@@ -177,10 +133,8 @@ class Search {
 
   // The module's variables, each with its address; an allocator keeps its own functions' addresses.
   void add_words(const RemoteModule& module) {
-    std::set<std::uint64_t> of_calls;
-    const CallWords words{memory_, module};
-    words.for_each([&](std::uint64_t word) { of_calls.insert(word); });
-    if (words.is_symbolic() && is_other_malloc(module.address_of("malloc")))
+    const std::set<std::uint64_t> of_calls = call_words(memory_, module);
+    if (is_symbolic(module) && is_other_malloc(module.address_of("malloc")))
       own_allocators_.insert(&module);
     std::set<std::string> not_redirected, stored;
     for_each_variable(memory_, mappings_, module, Variables::all,
