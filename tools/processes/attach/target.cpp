@@ -113,9 +113,8 @@ std::vector<RemoteMapping> mappings_with_libraries(const RemoteMemory& memory) {
   const auto until = Clock::now() + std::chrono::seconds{2};
   for (;;) {
     std::vector<RemoteMapping> mappings = memory.mappings();
-    const bool has_library = std::any_of(
-        mappings.begin(), mappings.end(),
-        [](const RemoteMapping& mapping) { return is_c_library_name(name_in(mapping)); });
+    const bool has_library = std::ranges::any_of(
+        mappings, [](const RemoteMapping& mapping) { return is_c_library_name(name_in(mapping)); });
     // Not there at all: the kernel is replacing the program just now.
     const bool has_no_loader = memory.auxiliary_value(AT_BASE) == 0;
     if (mappings.empty() || has_library || has_no_loader || Clock::now() > until) return mappings;

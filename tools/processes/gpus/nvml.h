@@ -21,8 +21,9 @@ struct GpuProcess {
 };
 
 struct GpuSample {
-  std::string uuid;  // as in DeviceFigures
-  std::string name;  // "NVIDIA H200"; empty: unknown
+  unsigned index = 0;  // NVML's
+  std::string uuid;    // as in DeviceFigures
+  std::string name;    // "NVIDIA H200"; printable; empty: unknown
   std::uint64_t used_bytes = 0, total_bytes = 0;
   std::vector<GpuProcess> processes;  // the largest first
 };
@@ -31,17 +32,13 @@ struct GpuSample {
 class Gpus {
  public:
   Gpus();
-  ~Gpus();
-  Gpus(Gpus&&) noexcept;
-  Gpus& operator=(Gpus&&) = delete;
 
   unsigned count() const;  // 0 without NVML
   std::optional<GpuSample> sample(unsigned index) const;
-  std::string driver_version() const;  // "535.104.05"; empty: unknown
+  std::string driver_version() const;  // "535.104.05"; printable; empty: unknown
 
  private:
-  class Nvml;
-  std::unique_ptr<Nvml> nvml_;
+  std::shared_ptr<void> library_;  // null: there is none that works
 };
 
 // Empty without NVML or devices.

@@ -55,9 +55,7 @@ class MachineGpu : public Observed {
     sample.bound = {"device", gpu->used_bytes, gpu->total_bytes};
     return true;
   }
-  std::string title() const override {
-    return fmt::format("cuda:{} ({})", index_, printable(name_));
-  }
+  std::string title() const override { return fmt::format("cuda:{} ({})", index_, name_); }
   int device_id() const override { return static_cast<int>(index_); }
   std::string ending() const override { return "is gone: NVML no longer reports it"; }
 

@@ -69,11 +69,9 @@ SystemFacts system_facts() {
   facts.memory_available =
       facts.memory_total > sample.used_bytes ? facts.memory_total - sample.used_bytes : 0;
   const Gpus gpus;
-  facts.driver_version = printable(gpus.driver_version());
+  facts.driver_version = gpus.driver_version();
   for (unsigned i = 0, count = gpus.count(); i < count; ++i)
-    if (const auto gpu = gpus.sample(i))
-      facts.gpus.push_back(
-          {i, printable(gpu->name), printable(gpu->uuid), gpu->used_bytes, gpu->total_bytes});
+    if (auto gpu = gpus.sample(i)) facts.gpus.push_back(*std::move(gpu));
   std::error_code error;
   facts.backend = !facts.gpus.empty()                          ? "cuda"
                   : std::filesystem::exists("/dev/kfd", error) ? "rocm"
@@ -118,10 +116,10 @@ Json system_json(const SystemFacts& system, const PythonFacts& python) {
 
 Json gpus_json(const SystemFacts& system) {
   Json rows = Json::array();
-  for (const SystemGpu& gpu : system.gpus)
+  for (const GpuSample& gpu : system.gpus)
     rows.push_back({{"device_id", gpu.index},
                     {"name", text_or_null(gpu.name)},
-                    {"uuid", text_or_null(gpu.uuid)},
+                    {"uuid", text_or_null(printable(gpu.uuid))},
                     {"used_bytes", gpu.used_bytes},
                     {"total_bytes", gpu.total_bytes}});
   return rows;

@@ -6,14 +6,9 @@
 #include <vector>
 
 #include "tools/base/json.h"
+#include "tools/processes/gpus/nvml.h"
 
 namespace oomrec::tools::processes {
-
-struct SystemGpu {
-  unsigned index = 0;
-  std::string name, uuid;  // printable
-  std::uint64_t used_bytes = 0, total_bytes = 0;
-};
 
 struct SystemFacts {
   std::string platform;      // "Linux-6.1.0-18-amd64"
@@ -25,7 +20,7 @@ struct SystemFacts {
   std::uint64_t swap_total = 0, swap_free = 0;
   std::string backend = "cpu";  // "cuda", "rocm"
   std::string driver_version;   // NVIDIA's; empty: none
-  std::vector<SystemGpu> gpus;
+  std::vector<GpuSample> gpus;
 
   double memory_percent() const;
 };

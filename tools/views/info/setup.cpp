@@ -103,7 +103,7 @@ processes::SystemFacts system_of(const std::string& device) {
   const processes::DeviceChoice choice = processes::DeviceChoice::of(device);
   if (choice.kind == processes::DeviceChoice::Kind::any) return system;
   processes::observe_machine(choice);  // throws if there is no such device
-  std::erase_if(system.gpus, [&](const processes::SystemGpu& gpu) {
+  std::erase_if(system.gpus, [&](const processes::GpuSample& gpu) {
     return choice.kind == processes::DeviceChoice::Kind::host ||
            gpu.index != static_cast<unsigned>(choice.ordinal);
   });
@@ -184,11 +184,11 @@ void print_machine(const Machine& machine, Detail detail) {
   }
   fmt::print("\ndevices ({})\n", system.backend);
   if (system.gpus.empty()) fmt::print("  none that NVML lists\n");
-  for (const processes::SystemGpu& gpu : system.gpus) {
+  for (const processes::GpuSample& gpu : system.gpus) {
     print_row(fmt::format("cuda:{}", gpu.index),
               fmt::format("{}  {} of {} used", gpu.name, size_text(gpu.used_bytes),
                           size_text(gpu.total_bytes)));
-    if (detail == Detail::all) print_row("", gpu.uuid);
+    if (detail == Detail::all) print_row("", printable(gpu.uuid));
   }
   if (detail == Detail::all && !system.driver_version.empty())
     print_row("driver", system.driver_version);
