@@ -42,13 +42,13 @@ class Page {
     print_facts();
     print_ranks();
     print_request();
-    print_exception();
-    print_crash();
+    section("what the program reported", sections::exception_text(source_, style_.full, terminal_));
+    section("crash", sections::crash_text(source_, stack_style(4)));
     print_limit(verdict);
     print_spaces();
     print_devices();
     const bool has_holders = print_holders();
-    print_objects();
+    section("largest arrays and tensors", sections::python_objects_text(source_, terminal_));
     print_snapshot();
     print_advice();
     print_related_processes(verdict);
@@ -61,6 +61,13 @@ class Page {
  private:
   void heading(std::string_view text) const {
     fmt::print("\n{}\n", terminal_.paint(Colour::bold, text));
+  }
+
+  // Nothing if it has no lines.
+  void section(std::string_view name, const std::string& lines) const {
+    if (lines.empty()) return;
+    heading(name);
+    fmt::print("{}", lines);
   }
 
   void print_verdict(const verdict::Verdict& verdict) const {
@@ -155,24 +162,10 @@ class Page {
                count_text(aftershocks.last_after_ms));
   }
 
-  void print_exception() const {
-    const std::string lines = sections::exception_text(source_, style_.full, terminal_);
-    if (lines.empty()) return;
-    heading("what the program reported");
-    fmt::print("{}", lines);
-  }
-
   std::string space_or_device_text(const session::Failure& failure) const {
     const std::string label = recording::device_label(*source_.recording, failure.device.device);
     return label.empty() ? fmt::format("in {}", name_of(static_cast<Space>(failure.space)))
                          : fmt::format("on {}", label);
-  }
-
-  void print_crash() const {
-    const std::string crash = sections::crash_text(source_, stack_style(4));
-    if (crash.empty()) return;
-    heading("crash");
-    fmt::print("{}", crash);
   }
 
   void print_limit(const verdict::Verdict& verdict) const {
@@ -194,10 +187,8 @@ class Page {
   void print_spaces() const {
     heading("memory");
     fmt::print("{}", sections::spaces_text(*source_.recording));
-    const std::string resident = sections::resident_memory_text(source_);
-    if (resident.empty()) return;
-    heading("resident memory " + sections::time_of_look(source_));
-    fmt::print("{}", resident);
+    section("resident memory " + sections::time_of_look(source_),
+            sections::resident_memory_text(source_));
   }
 
   // False if there are none.
@@ -232,13 +223,6 @@ class Page {
                    unsigned top) const {
     fmt::print("{}",
                sections::holders_text(group, stacks, *source_.locations, {stack_style(6), top}));
-  }
-
-  void print_objects() const {
-    const std::string lines = sections::python_objects_text(source_, terminal_);
-    if (lines.empty()) return;
-    heading("largest arrays and tensors");
-    fmt::print("{}", lines);
   }
 
   // PyTorch's own snapshot of its allocator, written when it ran out of memory.
@@ -292,11 +276,6 @@ class Page {
 
   void print_related_processes(const verdict::Verdict& verdict) const {
     const bundles::Processes related = sections::related_processes(source_);
-    const auto section = [this](std::string_view name, const std::string& lines) {
-      if (lines.empty()) return;
-      heading(name);
-      fmt::print("{}", lines);
-    };
     section("memory of the cgroup at the kill", sections::cgroup_account_text(source_));
     section("processes of its group when the bundle was written",
             sections::tree_text(related, style_.full));
@@ -310,10 +289,7 @@ class Page {
     fmt::print("  {}\n", sections::outcome_sentence(source_.outcome()));
     const std::string job = sections::job_outcome_text(episode);
     if (!job.empty()) fmt::print("  {}\n", job);
-    const std::string others = sections::episode_text(episode, source_);
-    if (others.empty()) return;
-    heading("other bundles of the same episode");
-    fmt::print("{}", others);
+    section("other bundles of the same episode", sections::episode_text(episode, source_));
   }
 
   const bundles::Source& source_;
