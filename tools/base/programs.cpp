@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 
 #include "tools/base/environment.h"
 #include "tools/base/text.h"

@@ -1,5 +1,4 @@
 // `oomrec diff A B`: what grew between two recordings.
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include "tools/base/arguments.h"

@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <string>
 

@@ -1,9 +1,6 @@
 #include "tools/deaths/counters.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <string>
 #include <string_view>

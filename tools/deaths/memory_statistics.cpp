@@ -1,7 +1,6 @@
 #include "tools/deaths/memory_statistics.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "common/system/text.h"
 #include "common/system/units.h"

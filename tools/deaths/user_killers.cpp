@@ -1,6 +1,5 @@
 #include "tools/deaths/user_killers.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>

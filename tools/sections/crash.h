@@ -2,7 +2,6 @@
 // program raised.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 #include "tools/base/json.h"

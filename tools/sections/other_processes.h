@@ -2,8 +2,6 @@
 // bundles of its episode.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

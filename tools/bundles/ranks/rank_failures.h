@@ -4,7 +4,6 @@
 // growth: a failed request that the rank coped with an hour ago is not why the job died.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>

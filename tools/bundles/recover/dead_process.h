@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "common/session/notable.h"
 #include "tools/bundles/store/trigger.h"

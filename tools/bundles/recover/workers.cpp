@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <vector>
 

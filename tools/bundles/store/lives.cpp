@@ -1,7 +1,6 @@
 #include "tools/bundles/store/lives.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <system_error>
 
 #include "tools/base/directory.h"

@@ -1,6 +1,5 @@
 #include "tools/bundles/store/outcome.h"
 
-#include <cstring>
 #include <ctime>
 
 #include "common/bundle/session_summary.h"

@@ -2,7 +2,6 @@
 
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <optional>

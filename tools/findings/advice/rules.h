@@ -2,7 +2,6 @@
 // frames around its line. Private to this folder.
 #pragma once
 
-#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <span>

@@ -1,7 +1,6 @@
 #include "tools/findings/diff/difference.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <unordered_map>

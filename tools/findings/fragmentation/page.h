@@ -1,8 +1,6 @@
 // Fragmentation as text and as JSON (docs/commands/fragmentation.md).
 #pragma once
 
-#include <string>
-
 #include "tools/base/json.h"
 #include "tools/base/terminal.h"
 #include "tools/findings/fragmentation/figures.h"

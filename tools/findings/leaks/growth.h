@@ -11,7 +11,6 @@
 // would distort least squares, but not the median. R² is the fit of that line to the held bytes.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 

@@ -1,7 +1,5 @@
 #include "tools/findings/telemetry_analysis/analysis.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <iterator>
 #include <map>
-#include <vector>
 
 #include "common/options/rank_variables.h"
 #include "tools/base/error.h"

@@ -6,8 +6,6 @@
 // function pointer that the program has looked up) finds the recorder off and no state of its own.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstdint>
 #include <vector>

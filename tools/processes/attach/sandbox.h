@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 
 namespace oomrec::tools::processes {
 

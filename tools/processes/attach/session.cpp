@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <optional>
 
 #include "common/session/layout.h"
 #include "tools/base/descriptor.h"

@@ -12,7 +12,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 
 #include "common/limits/cgroup.h"
 #include "tools/base/error.h"

@@ -6,8 +6,6 @@
 // allocator under another name that no message gives away.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>

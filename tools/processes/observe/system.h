@@ -1,7 +1,6 @@
 // Facts about the machine, for `info` and `diagnose`.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

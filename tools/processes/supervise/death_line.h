@@ -1,7 +1,6 @@
 // What ended a process, in one line for the terminal.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "common/options/options.h"

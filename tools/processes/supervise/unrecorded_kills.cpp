@@ -1,7 +1,6 @@
 #include "tools/processes/supervise/unrecorded_kills.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "common/session/layout.h"
 #include "common/system/files.h"

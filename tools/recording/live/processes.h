@@ -6,7 +6,6 @@
 
 #include <sys/types.h>
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>

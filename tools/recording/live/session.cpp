@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstring>
-#include <fstream>
 
 #include "common/system/files.h"
 #include "common/system/text.h"

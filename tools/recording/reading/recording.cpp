@@ -7,14 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
-#include <future>
 #include <new>
 #include <span>
-#include <tuple>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "common/residency/rows.h"

@@ -1,7 +1,6 @@
 // Incidents and the alerts that report them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <utility>
 
 #include "tools/base/programs.h"
 

@@ -14,7 +14,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "tools/service/fleet/listener.h"
 #include "tools/service/fleet/monitored_process.h"

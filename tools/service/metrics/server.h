@@ -6,7 +6,6 @@
 // its own: a series that is new to it must begin at 0.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>

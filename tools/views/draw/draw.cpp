@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <string_view>
 
 #include "tools/base/error.h"
 #include "tools/base/json.h"

@@ -1,7 +1,6 @@
 // Events as exports write them: each with its device, its thread and the running totals after it.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "common/bundle/accounts.h"

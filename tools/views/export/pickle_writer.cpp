@@ -1,7 +1,5 @@
 #include "tools/views/export/pickle_writer.h"
 
-#include <limits>
-
 namespace oomrec::tools::views {
 namespace {
 

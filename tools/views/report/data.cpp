@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "common/bundle/retention.h"
 #include "common/facts/end.h"
 #include "common/facts/environment.h"

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <cwchar>
 #include <string_view>
 

@@ -6,8 +6,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
-#include <string>
 
 #include "tools/views/screen/picture.h"
 

@@ -2,7 +2,6 @@
 // the holders, and how the process ended.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 #include "tools/base/json.h"
