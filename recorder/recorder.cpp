@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "common/session/directories.h"
+#include "common/session/unrecorded_notes.h"
 #include "common/system/files.h"
 #include "common/system/memory.h"
 #include "common/system/syscalls.h"
@@ -65,6 +66,7 @@ struct Process {
   bool simulated;
   std::uint32_t forget_at;  // OOMREC_FORGET_AT, for tests
   char tree[64];            // the name of its process tree, of `oomrec run`; empty: none
+  char notes[1200];         // the file of that run's unrecorded programs; empty: none
 };
 constinit Process g_process{};
 
@@ -161,6 +163,14 @@ void write_heap_note(InHook hook) noexcept {
   if (!notes.allocator.empty()) header.allocator = g_session.add_string(hook, notes.allocator);
 }
 
+// Beside the recording.
+void find_notes() noexcept {
+  const std::string_view session{g_session.path()};
+  system::Text path{g_process.notes};
+  session::append_notes_path(path, session.substr(0, session.rfind('/')), g_process.tree);
+  if (path.truncated()) path.clear();
+}
+
 enum class SessionOf : bool { program, forked_child };
 
 // Opens the session of this process image. Afterwards events are recorded.
@@ -194,6 +204,7 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   if (g_process.python_raw_malloc) header.python.source = session::ObjectSource::malloc;
   header.simulated = g_process.simulated;
   header.process_tree = g_session.add_string(hook, g_process.tree);
+  if (owner == SessionOf::program) find_notes();
   describe_address_space_limit();
   describe_rank(hook);
   describe_process_labels(hook);
@@ -431,14 +442,14 @@ void before_exec(InHook hook) noexcept {
 }
 
 void exec_failed(InHook hook) noexcept {
-  if (phase() != Phase::active || !same_process()) return;
-  g_session.header().off_reason = 0;
-  g_session.mark(hook, session::State::running, 0);
+  if (phase() == Phase::active && same_process()) g_session.mark(hook, session::State::running, 0);
 }
 
-void note_unrecorded_image(InHook hook, std::string_view reason) noexcept {
-  if (phase() == Phase::active && same_process())
-    g_session.header().off_reason = g_session.add_string(hook, reason);
+bool note_unrecorded_image(InHook, std::int32_t pid, std::string_view reason) noexcept {
+  const bool is_own = pid == system::process_id();
+  const std::int32_t parent =
+      is_own ? static_cast<std::int32_t>(system::call(SYS_getppid)) : system::process_id();
+  return g_process.notes[0] != '\0' && session::add_note(g_process.notes, {pid, parent, reason});
 }
 
 void on_daemon_child(InHook hook) noexcept {

@@ -59,8 +59,9 @@ void after_fork_inside_hook(InHook, bool in_child) noexcept;
 // child, which must not mark its parent's session.
 void before_exec(InHook) noexcept;
 void exec_failed(InHook) noexcept;
-// The next image starts without the recorder: why, as a sentence about it. After before_exec().
-void note_unrecorded_image(InHook, std::string_view reason) noexcept;
+// A process of the run starts a program without the recorder: why, as a sentence about the program;
+// empty: its exec has failed. For `oomrec run`; else false. Also in a vfork child: stores nothing.
+bool note_unrecorded_image(InHook, std::int32_t pid, std::string_view reason) noexcept;
 
 // In the child of daemon(), before on_fork_child: the parent ends without a hook, so the child
 // removes its recording, unless something in it is still to be explained.

@@ -162,21 +162,23 @@ int with_environment(Environment environment, Inspect inspect, Start start) noex
 }
 
 // An environment that the program has cleaned, or in which it has put another LD_PRELOAD: `oomrec
-// run` says so at the end.
+// run` says so at the end. Not of `oomrec run` itself, which puts the recorder there. True: noted.
 template <class Inspect>
-void note_lost_preload(InHook hook, const char* file, Environment environment,
+bool note_lost_preload(InHook hook, pid_t pid, const char* file, Environment environment,
                        Inspect inspect) noexcept {
   if (!g_settings.started || !g_settings.children || environment == nullptr ||
       system::is_sandboxed() || !find_preload_variable(environment).list.empty())
-    return;
+    return false;
+  const std::string_view name = text::base_name(file);
   const program::Inspection found = inspect();
-  if (found.error != 0 || found.suitability != program::Suitability::suitable) return;
+  if (found.error != 0 || found.suitability != program::Suitability::suitable || name == "oomrec")
+    return false;
   const char* const list = find_variable(environment, "LD_PRELOAD");
   char reason[512];
   system::Text text{reason};
-  text << text::base_name(file) << " was started with";
+  text << name << " was started with";
   list != nullptr ? text << ' ' << list << " instead of the recorder" : text << "out LD_PRELOAD";
-  recorder::note_unrecorded_image(hook, text.view());
+  return recorder::note_unrecorded_image(hook, pid, text.view());
 }
 
 // A successful exec ends this image without a death. It is recorded before the call, and reverted
@@ -185,16 +187,19 @@ template <class Inspect, class Exec>
 int observe_exec(const char* file, Environment environment, Inspect inspect, Exec exec) noexcept {
   if (!has_thread_storage()) return exec(environment);
   return with_environment(environment, inspect, [&](Environment chosen) {
+    const pid_t own = system::process_id();
+    bool is_noted = false;
     {
       const HookScope scope;
       const KeepErrno keep;
       recorder::before_exec(scope.in_hook());
-      note_lost_preload(scope.in_hook(), file, chosen, inspect);
+      is_noted = note_lost_preload(scope.in_hook(), own, file, chosen, inspect);
     }
     const int result = exec(chosen);
     const HookScope scope;
     const KeepErrno keep;
     recorder::exec_failed(scope.in_hook());
+    if (is_noted) recorder::note_unrecorded_image(scope.in_hook(), own, {});
     return result;
   });
 }
@@ -212,8 +217,18 @@ int exec_in_path(const char* file, char* const* arguments, Environment environme
 }
 
 template <class Inspect, class Spawn>
-int observe_spawn(Environment environment, Inspect inspect, Spawn spawn) noexcept {
-  const int error = with_environment(environment, inspect, spawn);
+int observe_spawn(pid_t* child, const char* file, Environment environment, Inspect inspect,
+                  Spawn spawn) noexcept {
+  pid_t own_child = 0;
+  pid_t& started = child != nullptr ? *child : own_child;
+  const int error = with_environment(environment, inspect, [&](Environment chosen) {
+    const int result = spawn(&started, chosen);
+    if (result != 0) return result;
+    const HookScope scope;
+    const KeepErrno keep;
+    note_lost_preload(scope.in_hook(), started, file, chosen, inspect);
+    return result;
+  });
   if (error != ENOMEM && error != EAGAIN) return error;
   const HookScope scope;
   const KeepErrno keep;
@@ -300,18 +315,18 @@ OOMREC_HOOK(int, posix_spawn,
             (pid_t * pid, const char* path, const void* actions, const void* attributes,
              char* const* arguments, Environment environment)) {
   return observe_spawn(
-      environment, [&] { return program::inspect(path); },
-      [&](Environment chosen) {
-        return g_next.posix_spawn(pid, path, actions, attributes, arguments, chosen);
+      pid, path, environment, [&] { return program::inspect(path); },
+      [&](pid_t* child, Environment chosen) {
+        return g_next.posix_spawn(child, path, actions, attributes, arguments, chosen);
       });
 }
 OOMREC_HOOK(int, posix_spawnp,
             (pid_t * pid, const char* file, const void* actions, const void* attributes,
              char* const* arguments, Environment environment)) {
   return observe_spawn(
-      environment, [&] { return program::inspect_in_path(file, ::getenv("PATH")); },
-      [&](Environment chosen) {
-        return g_next.posix_spawnp(pid, file, actions, attributes, arguments, chosen);
+      pid, file, environment, [&] { return program::inspect_in_path(file, ::getenv("PATH")); },
+      [&](pid_t* child, Environment chosen) {
+        return g_next.posix_spawnp(child, file, actions, attributes, arguments, chosen);
       });
 }
 

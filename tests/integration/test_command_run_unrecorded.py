@@ -1,6 +1,7 @@
 """`oomrec run` on programs that it cannot record: it is their parent, and says how they ended."""
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -162,6 +163,15 @@ def test_what_is_written_instead_records(oomrec, victim, build_dir):
             "env -i sleep 0; true",
             "sleep was started without LD_PRELOAD; to record it, write oomrec run",
         ),
+        # The recording of what ended in the exec is removed by the next one that begins there.
+        (
+            "env -i sleep 0; python3 -c 1; true",
+            "sleep was started without LD_PRELOAD; to record it, write oomrec run",
+        ),
+        (
+            "unset LD_PRELOAD; sleep 0; sleep 0; true",
+            "sleep was started without LD_PRELOAD, and 1 process more; to record it, write oomrec run",
+        ),
         ("env A=B sleep 0", ""),
         ("exec sleep 0", ""),
         ("LD_PRELOAD=$LD_PRELOAD:libdl.so.2 sleep 0", ""),
@@ -173,14 +183,99 @@ def test_what_a_script_starts_without_the_recorder(oomrec, script, line):
     assert line in run.stderr and bool(line) == bool(run.stderr), str(run)
 
 
-def test_a_failed_exec_is_no_loss(oomrec, tmp_path):
+# How a program starts another one with an empty environment.
+STARTERS = {
+    "vfork": ["python3", "-c", "import subprocess; subprocess.run(['sleep', '0'], env={})"],
+    "posix_spawn": [
+        "python3", "-c", "import os; os.waitpid(os.posix_spawn('/bin/sleep', ['sleep', '0'], {}), 0)",
+    ],
+    "posix_spawnp": [
+        "python3", "-c", "import os; os.waitpid(os.posix_spawnp('sleep', ['sleep', '0'], {}), 0)",
+    ],
+    "fork": [
+        "python3", "-c",
+        "import subprocess; subprocess.run(['sleep', '0'], env={}, preexec_fn=lambda: None)",
+    ],
+    "node": ["node", "-e", "require('child_process').spawnSync('sleep', ['0'], {env: {}})"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("starter", STARTERS)
+@pytest.mark.parametrize(
+    "variables, reason",
+    [
+        ("", "was started without LD_PRELOAD"),
+        (
+            "'LD_PRELOAD': 'libdl.so.2'",
+            "was started with LD_PRELOAD=libdl.so.2 instead of the recorder",
+        ),
+    ],
+)
+def test_a_child_that_loses_the_recorder_is_named(oomrec, starter, variables, reason):
+    words = STARTERS[starter]
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"not installed: {words[0]}")
+    script = words[-1].replace("{}", f"{{{variables}}}")
+    run = oomrec("run", "--", *words[:-1], script, exits=0)
+    line = (
+        f"oomrec: not recorded: sleep {reason}; to record it, write oomrec run where it is started"
+    )
+    assert run.stderr.splitlines() == [line], str(run)
+    assert list(oomrec.session_dir.glob("*/*")) == []
+
+
+@pytest.mark.parametrize(
+    "started",
+    [
+        "subprocess.run(['sleep', '0'])",
+        "os.waitpid(os.posix_spawn('/bin/sleep', ['sleep', '0'], os.environ), 0)",
+        # Statically linked: no preload would be of use.
+        "subprocess.run(['/sbin/ldconfig', '-p'], env={}, stdout=subprocess.DEVNULL)",
+        # It brings the recorder, as the line says.
+        "subprocess.run([os.environ['OOMREC'], 'run', '--', 'sleep', '0'], env={})",
+    ],
+)
+def test_a_child_that_lost_nothing_is_not_named(oomrec, build_dir, started):
+    script = f"import os, subprocess; {started}"
+    run = oomrec("run", "--", "python3", "-c", script, env={"OOMREC": build_dir / "oomrec"})
+    assert (run.exit_code, run.stderr) == (0, ""), str(run)
+
+
+def test_more_children_than_the_notes_hold(oomrec):
+    script = "import subprocess\nfor _ in range(1600): subprocess.run(['/bin/true'], env={})"
+    run = oomrec("run", "--", "python3", "-c", script, exits=0)
+    assert "true was started without LD_PRELOAD, and at least 1," in run.stderr, str(run)
+    assert oomrec("run", "--", "env", "-i", "true").stderr.count("not recorded") == 1
+
+
+def test_a_run_within_a_run_says_it_once(oomrec, build_dir):
+    inner = f"{build_dir / 'oomrec'} run --"
+    run = oomrec("run", "--", "sh", "-c", f"{inner} env -i sleep 0; env -i true; true", exits=0)
+    first, second = run.stderr.splitlines()
+    assert first.startswith("oomrec: not recorded: sleep was started without LD_PRELOAD; to"), first
+    assert second.startswith("oomrec: not recorded: true was started without LD_PRELOAD; to")
+
+
+@pytest.mark.parametrize(
+    "call, error",
+    [
+        ("os.execve('/nonexistent/prog', ['prog'], {})", "No such file"),
+        ("os.execve('/bin/true', ['x' * 2_000_000], {})", "Argument list too long"),
+        ("subprocess.run(['/bin/true', 'x' * 2_000_000], env={})", "Argument list too long"),
+        (
+            "os.posix_spawn('/bin/true', ['true', 'x' * 2_000_000], {})",
+            "Argument list too long",
+        ),
+    ],
+)
+def test_a_failed_exec_is_no_loss(oomrec, tmp_path, call, error):
     """Of a program that then goes on, recorded."""
     script = written(
         tmp_path / "tries.py",
-        "import os\ntry:\n    os.execve('/nonexistent/prog', ['prog'], {})\nexcept OSError:\n    print('stays')\n",
+        f"import os, subprocess\ntry:\n    {call}\nexcept OSError as error:\n    print(error)\n",
     )
     run = oomrec("run", "--", "python3", script)
-    assert (run.stdout, run.stderr) == ("stays\n", ""), str(run)
+    assert error in run.stdout and run.stderr == "", str(run)
 
 
 @pytest.mark.parametrize("shape", ["static", "cleared environment"])

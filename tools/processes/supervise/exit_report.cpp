@@ -29,6 +29,7 @@
 #include "tools/processes/supervise/other_users.h"
 #include "tools/processes/supervise/run_recordings.h"
 #include "tools/processes/supervise/unrecorded_death.h"
+#include "tools/processes/supervise/unrecorded_images.h"
 #include "tools/processes/supervise/unrecorded_kills.h"
 
 namespace oomrec::tools::processes {
@@ -170,64 +171,6 @@ void recover_own(const Report& report, const std::vector<bundles::Session>& sess
       made.push_back(*bundle);
   }
   report_bundles(made, report.directories);
-}
-
-// "env LD_PRELOAD=libjemalloc.so.2 oomrec run -- ./server …": what the user wrote, with the
-// recorder behind what took it away. Empty: the words do not name the program.
-std::string recording_words(const std::vector<std::string>& words, std::string_view reason) {
-  const auto names_program = [&](const std::string& word) {
-    return reason.starts_with(fmt::format("{} ", text::base_name(word)));
-  };
-  if (words.empty()) return {};
-  const auto program = std::find_if(words.begin() + 1, words.end(), names_program);
-  if (program == words.end()) return {};
-  std::string before;
-  for (auto word = words.begin(); word != program; ++word) before += *word + '\0';
-  before = mask_secrets(std::move(before));
-  std::string text;
-  for (const std::string_view word : split(before, '\0'))
-    if (!word.empty()) text += shell_word(word) + ' ';
-  return fmt::format("{}oomrec run -- {}{}", text, shell_word(*program),
-                     program + 1 == words.end() ? "" : " …");
-}
-
-// Whom the exec of a recorded process took the recorder away from.
-struct Unrecorded {
-  bool is_program = false;  // the run's, not a descendant
-  std::string reason;       // "hello was started without LD_PRELOAD"
-};
-
-std::vector<Unrecorded> unrecorded_images(const std::vector<bundles::Session>& sessions,
-                                          const Launched& launched) {
-  std::vector<Unrecorded> found;
-  const std::set<pid_t> tree = process_tree_of(launched.facts.pid, sessions, launched.settings);
-  const auto header = std::make_unique<session::Header>();
-  for (const bundles::Session& session : sessions) {
-    if (session.unfinished || session.alive || !tree.contains(session.pid) ||
-        !bundles::OwnFile{session.path}.read_header(*header) || header->off_reason == 0)
-      continue;
-    const recording::Recording recording{session.path};
-    found.push_back(
-        {is_program(session, launched.facts), recording.text(recording.header().off_reason)});
-  }
-  // The program first.
-  std::stable_partition(found.begin(), found.end(),
-                        [](const Unrecorded& one) { return one.is_program; });
-  return found;
-}
-
-// A user of `oomrec run` has asked for a recording.
-void report_unrecorded_images(const std::vector<Unrecorded>& images, const Launched& launched) {
-  if (images.empty() || launched.options.quiet) return;
-  const Unrecorded& first = images.front();
-  const std::string words =
-      first.is_program ? recording_words(launched.words, first.reason) : std::string{};
-  std::string line = fmt::format("not recorded: {}", printable(first.reason));
-  if (images.size() > 1)
-    line += fmt::format(", and {} more", plural(images.size() - 1, "process", "processes"));
-  remark(fmt::format(
-      "{}; to record it{}", line,
-      words.empty() ? ", write oomrec run where it is started" : ": " + printable(words)));
 }
 
 // The program, the one that it became by exec, or another in its cgroup has no recording.
@@ -453,8 +396,6 @@ void ExitReports::report_exit(const Ended& ended, const deaths::DeathObservation
   const Options& options = launched.options;
   const Directories directories = directories_for(options);
   if (WIFSIGNALED(ended.wait_status)) report_recovered_by_watch(directories, launched);
-  const std::vector<Unrecorded> images =
-      unrecorded_images(sessions_since_start(directories, launched.facts), launched);
   std::set<pid_t> recorded = report_recordings(observed, launched, told_, progress);
   recorded.insert(recorded_.begin(), recorded_.end());
   progress.take_recorded(recorded);
@@ -471,7 +412,9 @@ void ExitReports::report_exit(const Ended& ended, const deaths::DeathObservation
   }
   if (ended.wait_status != 0 && !options.quiet)
     report_failed_start(bundles::dump_directories(options.dump_dir), ended, launched);
-  report_unrecorded_images(images, launched);
+  // A user of `oomrec run` has asked for a recording.
+  const std::string unrecorded = take_unrecorded_line(launched);
+  if (!unrecorded.empty() && !options.quiet) remark(unrecorded);
 }
 
 }  // namespace oomrec::tools::processes
