@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include <algorithm>
+
 #include "common/system/files.h"
 #include "recorder/devices/pytorch.h"
 #include "recorder/failures/dump_directory.h"
@@ -25,9 +27,10 @@ namespace {
 struct Bundles {
   std::atomic<bool> writing{false};
   BundleRate rate;
-  std::atomic<bool> open_outcome{false};   // the last bundle lacks it
-  std::atomic<bool> recovered{false};      // from its failure: only to be written there
-  std::atomic<std::uint32_t> reported{0};  // entry on stderr, but in no bundle
+  std::atomic<std::uint64_t> failure_written_ns{0};  // the last bundle of a failure
+  std::atomic<bool> open_outcome{false};             // the last bundle lacks it
+  std::atomic<bool> recovered{false};                // from its failure: only to be written there
+  std::atomic<std::uint32_t> reported{0};            // entry on stderr, but in no bundle
 };
 constinit Bundles g_bundles;
 
@@ -78,9 +81,12 @@ WrittenBundle write(InHook hook, bundle::Cause& cause, bool reported) noexcept {
   return {};
 }
 
-OutcomeKind outcome_at_end(int status) noexcept {
-  const std::uint64_t last_ns = last_failure().time_ns;
-  const bool lived_on = last_ns + kRecoveredNs < system::monotonic_ns();
+// The program has waited for the bundle of its failure. A bundle without a failure, as of a
+// warning, is no reason to end.
+OutcomeKind outcome_at_end(int status, std::uint64_t now_ns) noexcept {
+  const std::uint64_t last_ns = std::max(
+      last_failure().time_ns, g_bundles.failure_written_ns.load(std::memory_order_relaxed));
+  const bool lived_on = last_ns + kRecoveredNs < now_ns;
   return status == 0 || lived_on ? OutcomeKind::recovered : OutcomeKind::exited;
 }
 
@@ -126,6 +132,7 @@ WrittenBundle write_bundle(InHook hook, bundle::Cause cause,
     written = write(hook, cause, request.reported);
     const std::uint64_t ended = system::monotonic_ns();
     g_bundles.rate.ended(began, ended);
+    if (cause.failure != 0) g_bundles.failure_written_ns.store(ended, std::memory_order_relaxed);
     continue_episode(ended);
   }
   end_writing();
@@ -185,8 +192,8 @@ void resolve_recovered(InHook hook, std::uint64_t now_ns) noexcept {
   end_writing();
 }
 
-void complete_outcome_at_end(InHook hook, int status) noexcept {
-  complete_outcome(hook, outcome_at_end(status), status);
+void complete_outcome_at_end(InHook hook, int status, std::uint64_t now_ns) noexcept {
+  complete_outcome(hook, outcome_at_end(status, now_ns), status);
 }
 
 void complete_outcome(InHook hook, OutcomeKind outcome, std::int32_t value) noexcept {
@@ -202,6 +209,7 @@ void reset_bundle_scheduler_after_fork(InHook) noexcept {
   end_writing();
   end_episode();
   g_bundles.rate.reset();
+  g_bundles.failure_written_ns.store(0, std::memory_order_relaxed);
   g_bundles.open_outcome.store(false, std::memory_order_relaxed);
   g_bundles.recovered.store(false, std::memory_order_relaxed);
   g_bundles.reported.store(0, std::memory_order_relaxed);

@@ -81,7 +81,7 @@ void on_exit(InHook hook, int status) noexcept {
   if (status != 0 && has_reported_uncaught())
     complete_outcome(hook, OutcomeKind::exited, status);
   else
-    complete_outcome_at_end(hook, status);
+    complete_outcome_at_end(hook, status, system::monotonic_ns());
   session::Header& header = g_session.header();
   const std::uint64_t now = system::monotonic_ns();
   // Keep the session: `oomrec recover` decides later whether it shows a death by memory.

@@ -52,7 +52,7 @@ TEST_CASE("the same, or more") {
   CHECK(g_bundles.completed == 1);
   CHECK(g_bundles.outcome == OutcomeKind::recovered);
   f.serve(Api::cuMemAlloc, 200);
-  recorder::complete_outcome_at_end(kHook, 3);
+  recorder::complete_outcome_at_end(kHook, 3, system::monotonic_ns());
   CHECK(g_bundles.completed == 1);
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("or at the end, whatever the exit status") {
   g_bundles.under_way = true;
   f.serve(Api::cuMemAlloc, 200);
   g_bundles.under_way = false;
-  recorder::complete_outcome_at_end(kHook, 3);
+  recorder::complete_outcome_at_end(kHook, 3, system::monotonic_ns());
   CHECK(g_bundles.completed == 1);
   CHECK(g_bundles.outcome == OutcomeKind::recovered);
 }
@@ -84,7 +84,7 @@ TEST_CASE("an earlier report does not excuse the next failure") {
   g_bundles.under_way = false;
   f.fail_request(300);
   CHECK(g_bundles.written == 2);
-  recorder::complete_outcome_at_end(kHook, 3);
+  recorder::complete_outcome_at_end(kHook, 3, system::monotonic_ns());
   CHECK(g_bundles.outcome == OutcomeKind::exited);
 }
 

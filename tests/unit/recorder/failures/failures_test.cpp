@@ -14,6 +14,7 @@
 #include "recorder/failures/bundle_scheduler.h"
 #include "recorder/failures/episode.h"
 #include "recorder/failures/exceptions.h"
+#include "recorder/failures/failure_table.h"
 #include "recorder/failures/failures.h"
 #include "recorder/limits/thresholds.h"
 #include "recorder/runtimes/native_end.h"
@@ -42,6 +43,12 @@ void fail_request(std::uint32_t stack, std::uint64_t bytes, bool probe = false,
 bool admits(std::uint64_t bytes) {
   recorder::Request request{Space::heap, Api::malloc, bytes};
   return recorder::admits(kHook, request, bytes);
+}
+
+void warn_near_limit() {
+  bundle::Cause cause;
+  cause.trigger = Trigger::near_limit;
+  recorder::write_bundle(kHook, cause, recorder::kWhenDue);
 }
 
 struct Fixture {
@@ -153,7 +160,7 @@ TEST_CASE("after-shocks are told in the bundle of the failure that they follow f
   CHECK(aftershocks.count == 2);
   CHECK(aftershocks.last_after_ms < recorder::kSameMomentNs / 1'000'000);
   recorder::report_last_failure(kHook, 1);
-  recorder::complete_outcome_at_end(kHook, 1);
+  recorder::complete_outcome_at_end(kHook, 1, system::monotonic_ns());
   CHECK(g_bundles.written == 1);
   CHECK(g_bundles.outcome == OutcomeKind::exited);
 }
@@ -333,11 +340,40 @@ TEST_CASE("the outcome is written into the last bundle once") {
     CHECK(g_bundles.outcome == OutcomeKind::recovered);
   }
   SUBCASE("it exits") {
-    recorder::complete_outcome_at_end(kHook, 3);
+    recorder::complete_outcome_at_end(kHook, 3, system::monotonic_ns());
     CHECK(g_bundles.outcome == OutcomeKind::exited);
   }
-  recorder::complete_outcome_at_end(kHook, 3);
+  recorder::complete_outcome_at_end(kHook, 3, system::monotonic_ns());
   CHECK(g_bundles.completed == 1);
+}
+
+TEST_CASE("an exit within ten seconds of the failure and of its bundle is no recovery") {
+  Fixture f;
+  g_bundles.lasts_ms = 5;
+  fail_request(40, 5);
+  SUBCASE("the bundle took long") {
+    const std::uint64_t failed_ns = recorder::last_failure().time_ns;
+    recorder::complete_outcome_at_end(kHook, 3, failed_ns + recorder::kRecoveredNs + 1);
+    CHECK(g_bundles.outcome == OutcomeKind::exited);
+  }
+  SUBCASE("a warning had a bundle meanwhile") {
+    warn_near_limit();
+    recorder::complete_outcome_at_end(kHook, 3, system::monotonic_ns());
+    CHECK(g_bundles.outcome == OutcomeKind::exited);
+  }
+  SUBCASE("later") {
+    recorder::complete_outcome_at_end(kHook, 3,
+                                      system::monotonic_ns() + recorder::kRecoveredNs + 1);
+    CHECK(g_bundles.outcome == OutcomeKind::recovered);
+  }
+}
+
+TEST_CASE("nobody exits of a warning") {
+  Fixture f;
+  warn_near_limit();
+  recorder::complete_outcome_at_end(kHook, 3, system::monotonic_ns());
+  CHECK(g_bundles.completed == 1);
+  CHECK(g_bundles.outcome == OutcomeKind::recovered);
 }
 
 TEST_CASE("dump writes on request") {
