@@ -10,10 +10,12 @@ namespace oomrec::session {
 inline constexpr u64 kNotableBytes = u64{16} << 20;
 
 // EndLevels::flags: what is known of why a recorded parent sent the signal that ended its child, if
-// it was not for memory. Neither flag: older recordings, or a known reason.
+// it was not for memory. Neither of two flags: older recordings, or a known reason.
 inline constexpr u32 kSenderReasonUnknown = 1;
 // Likewise; but the parent had ended another child from the same line and at the same size, and
 // this one was growing.
 inline constexpr u32 kSenderPerhapsForMemory = 2;
+// Its parent, `oomrec run`, was gone: it had ended before, or with it.
+inline constexpr u32 kLauncherGone = 4;
 
 }  // namespace oomrec::session

@@ -173,6 +173,12 @@ void add_death_evidence(Verdict& verdict, const DeathFacts& facts) noexcept {
   if (is_death_caused_by_memory(verdict.code)) add_account(verdict, facts);
   add_levels(verdict, facts.usage);
   add_pressure(verdict, facts);
+  if ((facts.levels.flags & session::kLauncherGone) != 0) {
+    add_line(verdict, [&](text::Text& line) {
+      line.add("oomrec run (pid ").signed_number(facts.header.parent_pid);
+      line.add("), which had started it, was not there to see its end");
+    });
+  }
   if (facts.death.sender_pid != 0 && facts.sender_line().empty()) {
     add_line(verdict, [&](text::Text& line) {
       line.add("the signal came from process ").signed_number(facts.death.sender_pid);

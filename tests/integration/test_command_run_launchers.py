@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import built
 from kernel_log import memory_cgroup_of, report_oom_kill
+from started import Started
 from watching import Watch, wait_for
 
 # Holds 44 MiB, and is killed.
@@ -131,3 +132,94 @@ def test_a_death_that_a_watcher_has_recovered_first(oomrec, cgroup, tmp_path):
     run = oomrec.finish(process, exits=128 + signal.SIGKILL)
     assert "was killed by the kernel" in run.stderr, str(run)
     assert f"bundle {run.only_bundle()}" in run.stderr and "not recorded" not in run.stderr
+    assert not names_launcher(oomrec.json("show", run.only_bundle()))  # it is there
+
+
+# --- `oomrec run` is killed, and its program goes on alone ------------------------------------------
+
+# Holds 44 MiB, and goes on when it is told to.
+HOLDS = """
+import os, sys
+launcher, block = os.getppid(), b"x" * (44 << 20)
+print(os.getpid(), flush=True)
+status = int(sys.stdin.readline())
+print(os.environ["MINE"], os.getppid() != launcher, flush=True)
+sys.exit(status)
+"""
+
+
+def start_holding(oomrec, env: dict, **options) -> tuple[Started, int]:
+    process = oomrec.start(
+        "run", "--", "python3", "-c", HOLDS, stdin=subprocess.PIPE, env={"MINE": "still", **env},
+        **options,
+    )  # fmt: skip
+    return process, int(process.stdout.readline())
+
+
+def end_launcher(process: Started) -> str:
+    """Kills it. What is said of it later."""
+    process.kill()
+    process.wait()
+    return f"oomrec run (pid {process.pid}), which had started it, was not there to see its end"
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def names_launcher(shown: dict) -> list[str]:
+    return [line for line in shown["verdict"]["evidence"] if "oomrec run (pid" in line]
+
+
+@pytest.mark.needs_pid_namespace
+def test_a_program_goes_on_without_its_launcher(oomrec):
+    process, pid = start_holding(oomrec, {})
+    end_launcher(process)
+    assert oomrec.json("show", pid)["holders"][0]["bytes"] >= 44 << 20
+    process.tell("3\n")
+    assert process.stdout.readline() == b"still True\n"
+    wait_for(lambda: has_ended(pid))
+    assert oomrec.sessions_left() == [] and list(oomrec.dump_dir.glob("oom_*")) == []
+    assert process.stderr.read() == b""
+
+
+@pytest.mark.needs_pid_namespace
+def test_an_end_that_nobody_saw_as_the_launcher_had_gone(oomrec):
+    process, pid = start_holding(oomrec, {})
+    words = end_launcher(process)
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: has_ended(pid))
+    assert f"with an unknown exit status, as {words}; no evidence" in oomrec("ls").stderr
+    assert oomrec("recover", "--unknown").exit_code == 0
+    (bundle,) = oomrec.dump_dir.glob("oom_*")
+    shown = oomrec.json("show", bundle)
+    assert shown["verdict"]["code"] == "unknown" and names_launcher(shown) == [words]
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.needs_pid_namespace
+@pytest.mark.parametrize("is_launcher_killed", [True, False])
+def test_a_kill_for_memory_has_its_verdict_without_the_launcher(
+    oomrec, cgroup, tmp_path, is_launcher_killed
+):
+    log = {"OOMREC_KERNEL_LOG": tmp_path / "kernel.log"}
+    log["OOMREC_KERNEL_LOG"].write_text("6,0,0,-;Linux version\n")
+    process, pid = start_holding(
+        oomrec, {**log, "OOMREC_WARN": "0"}, preexec_fn=cgroup("64M").enter
+    )
+    words = [end_launcher(process)] if is_launcher_killed else []
+    report_oom_kill(log["OOMREC_KERNEL_LOG"], pid, "python3", memory_cgroup_of(pid))
+    os.kill(pid, signal.SIGKILL)
+    if is_launcher_killed:
+        wait_for(lambda: has_ended(pid))
+    else:
+        assert "was killed by the kernel" in oomrec.finish(process).stderr
+    listed = oomrec("ls", env=log)
+    assert listed.stdout.count("cgroup_oom_kill") == 1, str(listed)
+    (bundle,) = oomrec.dump_dir.glob("oom_*")
+    shown = oomrec.json("show", bundle)
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("cgroup_oom_kill", "oom_killed")
+    assert names_launcher(shown) == words

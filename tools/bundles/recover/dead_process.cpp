@@ -83,6 +83,8 @@ DeadProcess::DeadProcess(const recording::Recording& of, const deaths::DeathObse
   ended_by_launcher = other_rank_ran_short(recording.header(), directories);
   seen.ended_by_launcher = ended_by_launcher;
   ending = deaths::ending_of(recording.view(), seen);
+  if (ending.killed && !seen.wait_status && gone_launcher_of(of) != 0)
+    ending.evidence.levels.flags |= session::kLauncherGone;
   const bool ended_by_itself = state_of(recording.view()) != session::State::running;
   survived_failure =
       failed && (verdict::is_separate_crash(recording.view()) || was_ended_by_another(*this));

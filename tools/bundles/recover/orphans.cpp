@@ -16,6 +16,7 @@
 #include "tools/bundles/recover/dead_process.h"
 #include "tools/bundles/recover/workers.h"
 #include "tools/bundles/store/access.h"
+#include "tools/bundles/store/process_tree.h"
 #include "tools/bundles/store/trigger.h"
 #include "tools/bundles/store/writing.h"
 #include "tools/deaths/evidence.h"
@@ -131,6 +132,7 @@ void report(const Session& session, const RecoveryResult& recovered) {
 struct UnseenEnd {
   std::uint64_t last_seen_ns = 0;  // since 1970
   std::string process;             // "python3.11 (pid 7487), last seen 2026-11-28T13:49:01Z,"
+  std::int32_t launcher = 0;       // gone_launcher_of()
 };
 
 UnseenEnd unseen_end_of(const fs::path& session) {
@@ -140,7 +142,8 @@ UnseenEnd unseen_end_of(const fs::path& session) {
   const std::string program = recording.text(program_of(header));
   return {last_seen_ns,
           fmt::format("{} (pid {}), last seen {},", printable(text::base_name(program)), header.pid,
-                      time_text(last_seen_ns))};
+                      time_text(last_seen_ns)),
+          gone_launcher_of(recording)};
 }
 
 // The newest by name, the others as a number.
@@ -200,10 +203,15 @@ std::vector<fs::path> recover_orphans(const std::vector<fs::path>& dump_director
     }
   }
   if (!unseen.empty()) {
+    const std::int32_t launcher = unseen.size() == 1 ? unseen.front().launcher : 0;
     remark(fmt::format(
-        "{} ended with an unknown exit status; no evidence of a memory problem (oomrec recover "
+        "{} ended with an unknown exit status{}; no evidence of a memory problem (oomrec recover "
         "--unknown makes bundles of such recordings, which are kept for a day)",
-        subject_of(unseen)));
+        subject_of(unseen),
+        launcher == 0 ? ""
+                      : fmt::format(", as oomrec run (pid {}), which had started it, was not there "
+                                    "to see its end",
+                                    launcher)));
   }
   return in_bundles;
 }

@@ -1,17 +1,24 @@
 #include "tools/bundles/store/process_tree.h"
 
+#include <fmt/format.h>
 #include <sys/wait.h>
 
 #include <csignal>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "common/bundle/session_summary.h"
 #include "common/session/directories.h"
+#include "common/system/files.h"
+#include "common/system/text.h"
 #include "tools/base/directory.h"
 #include "tools/base/error.h"
 #include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
+#include "tools/deaths/ending.h"
+#include "tools/deaths/evidence.h"
 #include "tools/recording/reading/events.h"
 
 namespace oomrec::tools::bundles {
@@ -134,6 +141,31 @@ bool lost_another(const Header& parent, const Header& child, std::uint64_t withi
       return true;
   }
   return false;
+}
+
+namespace {
+
+constexpr std::string_view kRun = "run-";
+
+}  // namespace
+
+std::string name_of_run(std::int32_t launcher, std::uint64_t realtime_ns) {
+  return fmt::format("{}{}-{}", kRun, launcher, realtime_ns);
+}
+
+std::int32_t gone_launcher_of(const recording::Recording& recording) {
+  const Header& header = recording.header();
+  const std::string run = recording.text(header.process_tree);
+  if (!run.starts_with(kRun) || header.pid_namespace != system::pid_namespace() ||
+      !deaths::is_this_boot(header))
+    return 0;
+  const auto pid =
+      static_cast<std::int32_t>(system::number_in(std::string_view{run}.substr(kRun.size())));
+  if (pid == 0 || pid != header.parent_pid) return 0;
+  const std::uint64_t started = system::start_ticks(pid);
+  const bool is_there =
+      started != 0 && started <= header.start_ticks && !deaths::status_of_zombie(pid, started);
+  return is_there ? 0 : pid;
 }
 
 bool other_rank_ran_short(const Header& rank, const std::vector<fs::path>& directories) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "common/session/layout.h"
@@ -40,6 +41,13 @@ deaths::DeathObservation with_wait_status_from_parent(
 // pools do at shutdown.
 bool was_terminated_by_parent(const recording::Recording& worker,
                               const std::vector<std::filesystem::path>& directories);
+
+// What `oomrec run` with this pid calls its processes (kProcessTreeVariable).
+std::string name_of_run(std::int32_t launcher, std::uint64_t realtime_ns);
+
+// The `oomrec run` that started this process, if it has gone without having explained its end: its
+// pid, of this pid namespace. 0: it is there, or something else started the process.
+std::int32_t gone_launcher_of(const recording::Recording& recording);
 
 // Whether another rank of the same launcher ran short of memory: one of its requests failed, or it
 // was ended earlier by a signal other than SIGTERM. False if the process is not a rank.

@@ -18,6 +18,7 @@
 #include "common/system/files.h"
 #include "tools/base/environment.h"
 #include "tools/base/text.h"
+#include "tools/bundles/store/process_tree.h"
 #include "tools/processes/launch/library.h"
 
 namespace oomrec::tools::processes {
@@ -84,7 +85,7 @@ namespace {
 // A run within a run is part of the outer one's.
 std::string process_tree() {
   if (std::string outer = environment_variable(kProcessTreeVariable); !outer.empty()) return outer;
-  return fmt::format("run-{}-{}", getpid(), system::realtime_ns());
+  return bundles::name_of_run(getpid(), system::realtime_ns());
 }
 
 // The options that make a runtime keep a map of its code for perf (common/names/perf_map.h), and

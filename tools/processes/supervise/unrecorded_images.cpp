@@ -97,7 +97,8 @@ struct Notes {
 
 Notes take_notes(const Launched& launched) {
   const std::string run = run_name_in(launched.settings);
-  const bool is_outermost = std::getenv(kProcessTreeVariable) == nullptr;
+  const char* const outer = std::getenv(kProcessTreeVariable);
+  const bool is_outermost = outer == nullptr || run != outer;
   const pid_t program = launched.facts.pid;
   const auto is_seen = [&](pid_t pid) {
     return pid == program || launched.descendants.contains(pid);

@@ -407,6 +407,22 @@ TEST_CASE("the kernel names the recorder's helper") {
   CHECK_FALSE(has_line());
 }
 
+TEST_CASE("an end that oomrec run did not see, as it had ended before") {
+  constexpr std::string_view kWords = "oomrec run (pid 4710), which had started it, was not there";
+  Killed session;
+  EndEvidence end{death_by(0, kDeathLogRead), {}, {}};
+  const auto has_line = [&] {
+    const std::vector<std::string> lines =
+        evidence_of(verdict::verdict_of(session.view(), Trigger::killed, 0, {}, "unknown", &end));
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const std::string& line) { return line.starts_with(kWords); });
+  };
+  session.header().parent_pid = 4710;
+  CHECK_FALSE(has_line());
+  end.levels.flags = kLauncherGone;
+  CHECK(has_line());
+}
+
 TEST_CASE("a parent that ends its child") {
   const std::string line = "its parent 4710 sent SIGTERM from watch.py:12 check";
   Killed session;
