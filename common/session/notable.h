@@ -17,5 +17,7 @@ inline constexpr u32 kSenderReasonUnknown = 1;
 inline constexpr u32 kSenderPerhapsForMemory = 2;
 // Its parent, `oomrec run`, was gone: it had ended before, or with it.
 inline constexpr u32 kLauncherGone = 4;
+// The parent sends it to its children when it stops itself, whatever they hold.
+inline constexpr u32 kSenderStops = 8;
 
 }  // namespace oomrec::session

@@ -44,9 +44,10 @@ bool was_refused(const session::View& view) noexcept {
 
 bool is_kill(int signal) noexcept { return signal == 0 || signal == kSigKill; }
 
-// It was ended because of another process that had died before.
+// It was ended because of another process that had died before, or that stopped.
 bool was_ended_for_another(const DeathFacts& facts) noexcept {
-  return facts.has(session::kDeathEndedByLauncher) || facts.has(session::kDeathAfterSibling);
+  return facts.has(session::kDeathEndedByLauncher) || facts.has(session::kDeathAfterSibling) ||
+         facts.was_stopped();
 }
 
 bool is_crash(int number) noexcept {
@@ -165,6 +166,8 @@ void tell_outside(text::Text& text, const DeathFacts& facts, std::string_view ou
     text.add(", because another rank of its job had run out of memory");
   else if (facts.has(session::kDeathAfterSibling) && facts.sent_by_parent())
     text.add(" from its parent, which had lost another child shortly before");
+  else if (facts.was_stopped())
+    text.add(" from its parent, which was about to stop");
   else if (facts.has_unknown_reason())
     text.add(" from its parent, for a reason that is not known");
   else if (facts.memory_ruled_out())

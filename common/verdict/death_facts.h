@@ -140,6 +140,9 @@ struct DeathFacts {
     return sent_by_parent() &&
            (levels.flags & (session::kSenderReasonUnknown | session::kSenderPerhapsForMemory)) != 0;
   }
+  bool was_stopped() const noexcept {
+    return sent_by_parent() && (levels.flags & session::kSenderStops) != 0;
+  }
   bool is_perhaps_for_memory() const noexcept {
     return sent_by_parent() && (levels.flags & session::kSenderPerhapsForMemory) != 0;
   }

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <span>
 #include <string_view>
 
 #include "common/machine/page.h"
@@ -73,17 +72,18 @@ std::string_view base_name(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);
 }
 
+// The name by which this image was started. In a forked server the arguments may be its state.
+constinit char g_started_name[64] = {};
+
 // The name by which the program was started, as the first of its arguments has it. None if that is
 // no file's name: a login shell's begins with '-', and a server may have put its state there
 // ("nginx: master process").
-std::size_t copy_started_name(std::span<char> to, std::string_view arguments) noexcept {
+void find_started_name(std::string_view arguments) noexcept {
   const std::string_view name = base_name(arguments.substr(0, arguments.find('\0')));
   const bool is_name =
-      !name.starts_with('-') && name.size() <= to.size() &&
+      !name.starts_with('-') && name.size() < sizeof g_started_name &&
       std::all_of(name.begin(), name.end(), [](char c) noexcept { return c > ' ' && c != ':'; });
-  if (!is_name) return 0;
-  std::copy(name.begin(), name.end(), to.begin());
-  return name.size();
+  if (is_name) Text{g_started_name} << name;
 }
 
 bool is_in_shared_memory(DirectoryKind kind) noexcept {
@@ -222,10 +222,8 @@ void Session::describe_process(InHook hook, const Settings& settings) noexcept {
   }
 
   long bytes = system::read_file("/proc/self/cmdline", g_scratch, sizeof(g_scratch));
-  char name[64];
-  const std::size_t name_bytes =
-      copy_started_name(name, {g_scratch, bytes > 0 ? static_cast<std::size_t>(bytes) : 0});
   if (bytes > 0) {
+    if (g_started_name[0] == '\0') find_started_name({g_scratch, static_cast<std::size_t>(bytes)});
     const auto as_recorded = settings.only_names_of_options ? keep_names : mask_secrets;
     header.command_line =
         add_string(hook, {g_scratch, as_recorded(g_scratch, static_cast<std::size_t>(bytes))});
@@ -234,7 +232,7 @@ void Session::describe_process(InHook hook, const Settings& settings) noexcept {
   if (bytes > 0) {
     const std::string_view executable{g_scratch, static_cast<std::size_t>(bytes)};
     header.executable = add_string(hook, executable);
-    const std::string_view file = base_name(executable), started{name, name_bytes};
+    const std::string_view file = base_name(executable), started{g_started_name};
     // "python3" is the less telling name of python3.11.
     if (!started.empty() && !file.starts_with(started) && !started.starts_with(file))
       header.program = add_string(hook, started);

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import children_cpu_s, written
+from conftest import built, children_cpu_s, written
 from consistency import contradictions
 from kernel_log import report_oom_kill
 from watching import IN_FIRST_PID_NAMESPACE
@@ -63,6 +63,34 @@ def test_a_program_has_the_name_by_which_it_was_started(oomrec, victim, cgroup, 
     assert shown["process"]["executable"].endswith("/grows")
     (listed,) = oomrec.json("ls")["bundles"]
     assert listed["program"] == "my-server"
+
+
+# As redis-server with --daemonize yes: its arguments are its state by the time that it forks.
+TITLED = """
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char** words) {
+  memset(words[0], ' ', strlen(words[0]));
+  strcpy(words[0], "my *:1");
+  if (fork() == 0) {
+    memset(malloc(64 << 20), 1, 64 << 20);
+    raise(SIGKILL);
+  }
+  wait(NULL);
+  return count - 1;
+}
+"""
+
+
+def test_a_forked_server_has_the_name_by_which_it_was_started(oomrec, tmp_path):
+    link = tmp_path / "my-server"
+    link.symlink_to(built(tmp_path, "titled", TITLED))
+    run = oomrec("run", "--", link, exits=0)
+    assert re.search(r"^oomrec: my-server \(pid \d+\) was killed by SIGKILL", run.stderr, re.M), run
+    assert [row["program"] for row in oomrec.json("ls")["bundles"]] == ["my-server"]
 
 
 @pytest.mark.needs_cgroup_write

@@ -49,33 +49,47 @@ struct ChildLimit {
 
 enum class Decides : std::uint8_t { itself, for_caller };
 
+// Why it ends a child: for what the child holds; because it stops itself; or for another reason,
+// which may follow from a lack of memory.
+enum class Reason : std::uint8_t { memory, stop, other };
+
 // Code of a supervisor that ends its children for this reason only.
 struct Sender {
   std::string_view file, function;
   int signal;  // 0: any
   std::string_view words;
-  bool is_for_memory;
+  Reason reason;
   Decides decides;  // whether its line says more than the program's own
 };
 constexpr auto kSenders = std::to_array<Sender>({
     // Nanny.memory_monitor() asks this thread for it, and so does a worker's failed start. At a
     // shutdown a nanny sends a message, and SIGKILL to a worker that does not obey.
     {"/distributed/process.py", "_watch_message_queue", SIGTERM,
-     "as Dask's nanny does when a worker exceeds its memory limit", true, Decides::for_caller},
+     "as Dask's nanny does when a worker exceeds its memory limit", Reason::memory,
+     Decides::for_caller},
     {"/gunicorn/arbiter.py", "murder_workers", 0,
-     "as gunicorn does when a worker has not answered in time (--timeout)", false, Decides::itself},
-    {"/gunicorn/arbiter.py", "manage_workers", 0, "as gunicorn does when it has too many workers",
-     false, Decides::itself},
-    {"/gunicorn/arbiter.py", "stop", 0, "as gunicorn does when it stops", false, Decides::itself},
-    {"/billiard/pool.py", "on_hard_timeout", 0, "as Celery does at a task's time limit", false,
+     "as gunicorn does when a worker has not answered in time (--timeout)", Reason::other,
      Decides::itself},
-    {"/multiprocessing/pool.py", "_terminate_pool", 0, "as a pool does at its end", false,
+    {"/gunicorn/arbiter.py", "manage_workers", 0, "as gunicorn does when it has too many workers",
+     Reason::other, Decides::itself},
+    {"/gunicorn/arbiter.py", "stop", 0, "as gunicorn does when it stops", Reason::stop,
+     Decides::itself},
+    {"/uvicorn/supervisors/multiprocess.py", "keep_subprocess_alive", SIGKILL,
+     "as uvicorn does when a worker has not answered in time (--timeout-worker-healthcheck)",
+     Reason::other, Decides::itself},
+    {"/uvicorn/supervisors/multiprocess.py", "restart_all", 0,
+     "as uvicorn does when it restarts its workers", Reason::other, Decides::itself},
+    {"/uvicorn/supervisors/multiprocess.py", "terminate_all", 0, "as uvicorn does when it stops",
+     Reason::stop, Decides::itself},
+    {"/billiard/pool.py", "on_hard_timeout", 0, "as Celery does at a task's time limit",
+     Reason::other, Decides::itself},
+    {"/multiprocessing/pool.py", "_terminate_pool", 0, "as a pool does at its end", Reason::other,
      Decides::for_caller},
-    {"/multiprocessing/util.py", "_exit_function", 0, "as Python does at its own end", false,
+    {"/multiprocessing/util.py", "_exit_function", 0, "as Python does at its own end",
+     Reason::other, Decides::for_caller},
+    {"/concurrent/futures/process.py", "", 0, "as an executor does at its end", Reason::other,
      Decides::for_caller},
-    {"/concurrent/futures/process.py", "", 0, "as an executor does at its end", false,
-     Decides::for_caller},
-    {"/subprocess.py", "run", 0, "as subprocess.run does when the time is up", false,
+    {"/subprocess.py", "run", 0, "as subprocess.run does when the time is up", Reason::other,
      Decides::for_caller},
 });
 
@@ -246,10 +260,11 @@ deaths::ParentSignal explained(const SentSignal& sent, const Header& child, cons
   if (other)
     evidence += fmt::format(" and was growing; it had ended {} there, too, at {}", other->pid,
                             size_text(other->resident_bytes));
-  return {.for_memory = is_at_limit || (sender != nullptr && sender->is_for_memory),
-          .flags = is_known ? 0
-                   : other  ? session::kSenderPerhapsForMemory
-                            : session::kSenderReasonUnknown,
+  return {.for_memory = is_at_limit || (sender != nullptr && sender->reason == Reason::memory),
+          .flags = sender != nullptr && sender->reason == Reason::stop ? session::kSenderStops
+                   : is_known                                          ? 0
+                   : other ? session::kSenderPerhapsForMemory
+                           : session::kSenderReasonUnknown,
           .evidence = evidence};
 }
 

@@ -27,7 +27,7 @@ constexpr Interpreter kInterpreters[] = {
      "--add-reads"},
     {"ruby", "-e", "-I -r -C"},
     {"perl", "-e -E", "-I"},
-    {"php", "-r", "-c -d"},
+    {"php", "-r", "-c -d -S -t -z --server --docroot"},
     {"bash", "-c", "-o -O --rcfile --init-file"},
     {"dash", "-c", "-o"},
     {"sh", "-c", "-o"},

@@ -478,6 +478,11 @@ TEST_CASE("a parent that ends its child") {
     CHECK(std::string{verdict().summary}.starts_with(
         "python3.11 was killed by SIGTERM from its parent at 90 % of its cgroup's limit, possibly "
         "for lack of memory: nothing excludes it"));
+    end.levels.flags = kSenderStops;
+    CHECK(verdict().code == VerdictCode::killed_externally);
+    CHECK(std::string{verdict().summary}.starts_with(
+        "python3.11 was killed by SIGTERM from its parent, which was about to stop; "));
+    end.levels.flags = 0;
     const session::Death by_parent = end.death;
     for (const u32 flag : {kDeathEndedByLauncher, kDeathAfterSibling}) {
       end.death = by_parent;

@@ -195,6 +195,23 @@ TEST_CASE("a supervisor that is known to end workers for another reason") {
         "as gunicorn does when a worker has not answered in time (--timeout)"));
     CHECK(parent.observed(SIGKILL).parent_signal.flags == 0);
   }
+  SUBCASE("uvicorn, when the time is up") {
+    const char* file = "/x/site-packages/uvicorn/supervisors/multiprocess.py";
+    parent.sent(SIGKILL, 7, 286 * kMB,
+                parent.stack({parent.python(file, "Multiprocess.keep_subprocess_alive", 243),
+                              parent.python(file, "Process.kill", 121),
+                              parent.python("/usr/lib/python3.14/subprocess.py", "kill", 9)}));
+    CHECK(parent.evidence(SIGKILL).ends_with(
+        " sent SIGKILL from multiprocess.py:243 Multiprocess.keep_subprocess_alive when it had "
+        "272.8 MiB resident, as uvicorn does when a worker has not answered in time "
+        "(--timeout-worker-healthcheck)"));
+    CHECK(parent.observed(SIGKILL).parent_signal.flags == 0);
+  }
+  SUBCASE("gunicorn, when it stops") {
+    parent.sent(SIGTERM, 7, 286 * kMB,
+                parent.stack({script, parent.python(arbiter, "Arbiter.stop", 420), sends}));
+    CHECK(parent.observed().parent_signal.flags == session::kSenderStops);
+  }
   SUBCASE("another reason of the same program's") {
     parent.sent(SIGKILL, 7, 286 * kMB, parent.stack({script, sends}));
     CHECK(parent.evidence(SIGKILL).find(" from arbiter.py:700 Arbiter.kill_worker ") !=

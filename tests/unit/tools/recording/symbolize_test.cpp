@@ -140,6 +140,8 @@ TEST_CASE("the first word that is no option, nor an option's value, is the scrip
   CHECK(script("java", {"-Xmx1g", "-cp", "lib/*", "com.example.Main", "x"}) == "com.example.Main");
   CHECK(script("java", {"-Xmx1g", "-jar", "target/app.jar"}) == "app.jar");
   CHECK(script("bash", {"-eu", "-o", "pipefail", "./nightly.sh"}) == "nightly.sh");
+  CHECK(script("php8.2", {"-S", "[::1]:8000", "-t", "web", "web/router.php"}) == "router.php");
+  CHECK(script("php8.2", {"-S", "127.0.0.1:8000", "-t", "web"}).empty());
 }
 
 TEST_CASE("code in the command line is no script, and neither is stdin") {
