@@ -223,7 +223,7 @@ int observe_spawn(pid_t* child, const char* file, Environment environment, Inspe
   pid_t& started = child != nullptr ? *child : own_child;
   const int error = with_environment(environment, inspect, [&](Environment chosen) {
     const int result = spawn(&started, chosen);
-    if (result != 0) return result;
+    if (result != 0 || !has_thread_storage()) return result;
     const HookScope scope;
     const KeepErrno keep;
     note_lost_preload(scope.in_hook(), started, file, chosen, inspect);

@@ -61,8 +61,8 @@ bool is_stale(const FailedRequest&) noexcept;
 // On the tick: once the process has run for another ten seconds, adds that to the last bundle. Does
 // not wait.
 void resolve_recovered(InHook, std::uint64_t now_ns) noexcept;
-// The process ends with `status`: of its last failure, or having recovered from it. Returns within
-// the bundle's time bound.
+// The process ends now with `status`: of its last failure, or having recovered from it. Returns
+// within the bundle's time bound.
 void complete_outcome_at_end(InHook, int status, std::uint64_t now_ns) noexcept;
 // The same for an outcome that is known.
 void complete_outcome(InHook, OutcomeKind, std::int32_t value) noexcept;

@@ -219,6 +219,14 @@ def resident(shown: dict) -> int:
     return sum(holder["resident_bytes"] for holder in shown["holders"])
 
 
+@pytest.mark.needs_cgroup_write
+def test_what_was_touched_by_half_after_a_look(killed):
+    """Beside a mapping of the same second that the look has seen untouched: it is not taken for untouched twice."""
+    _, shown, _ = killed("halves", env={"OOMREC_WARN": "0"})
+    assert resident(shown) <= 150 * MIB and first(shown) >= {"grow_half"}, shown["holders"][0]
+    assert holding(shown, "grow_half") >= 130 * MIB
+
+
 # The kernel's log, or that it was killed at the limit, bounds what was resident.
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize("log", [None, "/nowhere"], ids=["log", "no log"])

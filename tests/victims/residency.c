@@ -132,6 +132,12 @@ static void grow_coroutines(size_t i) {
   memset(blocks[i] + 7 * MIB, 1, MIB);
 }
 
+/* As PHP's strings of 1 MiB: rounded up to twice as much. */
+static void grow_half(size_t i) {
+  blocks[i] = map(NULL, 2 * MIB, 0);
+  memset(blocks[i], 1, MIB);
+}
+
 static pthread_barrier_t are_full;
 static void* deep(void* unused) {
   volatile char local[6 * MIB];
@@ -198,6 +204,7 @@ int main(int argc, char** argv) {
   if (strcmp(what, "untouched") == 0) kept = untouched();
   if (strcmp(what, "untouched_block") == 0) kept = untouched_block();
   if (strcmp(what, "touched_part") == 0) kept = touched_part();
+  if (strcmp(what, "halves") == 0) kept = map(NULL, 128 * MIB, 0);
   if (strcmp(what, "given_back") == 0) kept = given_back();
   if (strcmp(what, "made_writable") == 0) kept = made_writable();
   if (strcmp(what, "only_read") == 0) kept = only_read();
@@ -216,6 +223,8 @@ int main(int argc, char** argv) {
       grow_blocks(i);
     } else if (strcmp(what, "resized") == 0) {
       grow_block(i);
+    } else if (strcmp(what, "halves") == 0) {
+      grow_half(i);
     } else if (strcmp(what, "tiny") == 0) {
       grow_tiny();
     } else if (strcmp(what, "file") == 0) {

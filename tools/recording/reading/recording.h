@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "common/session/table.h"
@@ -206,6 +207,8 @@ class Recording {
   std::uint64_t credit_once_touched(std::uint64_t bytes);
   bool credit_growers(const session::ResidencyRow& reserving, std::uint64_t bytes);
   session::ResidencyRow& latest_grower(session::ResidencyRow& reserving);
+  using HolderBytes = std::unordered_map<std::uint32_t, std::uint64_t>;
+  HolderBytes resident_holders();
   void debit(std::uint64_t bytes, std::uint64_t resident_bytes);
   void debit_evenly(std::uint64_t bytes);
   void count_untouched(std::uint32_t holder, std::uint64_t bytes);

@@ -269,9 +269,23 @@ std::uint32_t Recording::seconds_of_look() const {
   return static_cast<std::uint32_t>(since / 1'000'000'000);
 }
 
+// What each holder has that is taken to be resident.
+Recording::HolderBytes Recording::resident_holders() {
+  sort_rows();
+  HolderBytes resident;
+  const std::uint64_t header = residency::block_header_bytes(view_);
+  for (const HolderFigures& row : holders()) {
+    const std::uint64_t bytes = resident_of(
+        row.entry, row.live_bytes + residency::header_bytes_of(header, row.space, row.live_count));
+    if (is_on_host(row.space) && row.entry != 0 && bytes != 0) resident[row.entry] = bytes;
+  }
+  return resident;
+}
+
 // Of what was obtained since the look, so much cannot have been resident: the largest mappings and
 // blocks of that time are taken not to have been touched yet. Without a look, first those that
-// alone are larger than all that was resident, then the newest.
+// alone are larger than all that was resident, then the newest. Births are seconds: what the look
+// has seen as untouched already is not debited again.
 void Recording::debit(std::uint64_t bytes, std::uint64_t resident_bytes) {
   if (bytes < session::kLookBytes) return;
   const std::uint32_t look_s = seconds_of_look();
@@ -297,15 +311,17 @@ void Recording::debit(std::uint64_t bytes, std::uint64_t resident_bytes) {
     return std::tuple{is_new_only ? one.birth_s : kNow_s, one.bytes};
   };
   std::ranges::sort(since, [&](const Obtained& a, const Obtained& b) { return rank(a) > rank(b); });
+  HolderBytes resident = resident_holders();
   for (const Obtained& one : since) {
-    const std::uint64_t part = std::min(one.bytes, bytes);
-    if (part == 0) break;
+    const std::uint64_t part =
+        std::min({one.bytes, bytes, one.in_flight != nullptr ? one.bytes : resident[one.holder]});
     bytes -= part;
     if (one.in_flight != nullptr) {
       one.in_flight->untouched_bytes = part;
-      continue;
+    } else if (part != 0) {
+      resident[one.holder] -= part;
+      count_untouched(one.holder, part);
     }
-    count_untouched(one.holder, part);
   }
   if (!has_residency() && bytes >= session::kLookBytes) debit_evenly(bytes);
 }
@@ -322,17 +338,9 @@ void Recording::count_untouched(std::uint32_t holder, std::uint64_t bytes) {
 
 // What small blocks must have left untouched, too: each holder the same part of what it still has.
 void Recording::debit_evenly(std::uint64_t bytes) {
-  sort_rows();
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> left;
+  const HolderBytes left = resident_holders();
   std::uint64_t sum = 0;
-  const std::uint64_t header = residency::block_header_bytes(view_);
-  for (const HolderFigures& row : holders()) {
-    const std::uint64_t resident = resident_of(
-        row.entry, row.live_bytes + residency::header_bytes_of(header, row.space, row.live_count));
-    if (!is_on_host(row.space) || row.entry == 0 || resident == 0) continue;
-    left.emplace_back(row.entry, resident);
-    sum += resident;
-  }
+  for (const auto& [holder, resident] : left) sum += resident;
   for (const auto& [holder, resident] : left)
     count_untouched(holder, static_cast<std::uint64_t>(static_cast<double>(resident) *
                                                        static_cast<double>(std::min(bytes, sum)) /
