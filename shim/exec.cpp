@@ -18,6 +18,7 @@
 
 #include "common/program/preload_list.h"
 #include "common/program/suitability.h"
+#include "common/system/files.h"
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
 #include "common/system/text.h"
