@@ -55,12 +55,27 @@ constexpr std::string_view kAllocators[] = {
     "PyObject_Malloc",
     "PyObject_Realloc",
     "_PyObject_GC_",
+    // PostgreSQL's contexts, nginx's pools, ImageMagick's.
+    "palloc",
+    "repalloc",
+    "AllocSet",
+    "MemoryContextAlloc",
+    "ngx_alloc",
+    "ngx_calloc",
+    "ngx_memalign",
+    "ngx_palloc",
+    "ngx_pcalloc",
+    "ngx_pnalloc",
+    "AcquireAlignedMemory",
+    "AcquireQuantumMemory",
+    "AcquireMagickMemory",
 };
 
 constexpr std::string_view kCommitting[] = {
     "os::commit_memory",
     "ZPhysicalMemoryBacking::map",
     "ZPhysicalMemoryManager::map",
+    "runtime.sysMap",
 };
 
 // Of each collector: Serial, Parallel, G1, Shenandoah, Z; in JDK 17 and 25.
@@ -94,10 +109,13 @@ bool is_library_function(std::string_view name) noexcept {
          begins_with_one_of(kZigAllocators, name);
 }
 
-bool commits_for_jvm(std::string_view name) noexcept {
+bool commits_for_managed_heap(std::string_view name) noexcept {
   return begins_with_one_of(kCommitting, name);
 }
 
-bool is_of_java_heap(std::string_view name) noexcept { return begins_with_one_of(kJavaHeap, name); }
+ManagedHeap managed_heap_of(std::string_view name) noexcept {
+  if (begins_with_one_of(kJavaHeap, name)) return ManagedHeap::java;
+  return name.starts_with("runtime.(*mheap).") ? ManagedHeap::go : ManagedHeap::none;
+}
 
 }  // namespace oomrec::names

@@ -1,6 +1,7 @@
 // Which functions are the standard library's, although the program's own module contains them.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace oomrec::names {
@@ -15,9 +16,12 @@ bool is_library_function(std::string_view name) noexcept;
 // names of all kinds.
 bool is_allocator_function(std::string_view name) noexcept;
 
-// Whether it commits memory for HotSpot, the JVM: for the Java heap if a function of that calls it,
-// or at most two functions further out.
-bool commits_for_jvm(std::string_view name) noexcept;
-bool is_of_java_heap(std::string_view name) noexcept;
+// Heaps whose objects a runtime collects: HotSpot's, the JVM; Go's.
+enum class ManagedHeap : std::uint8_t { none, java, go };
+
+// Whether it commits memory for such a runtime: for its heap if a function of that calls it, or at
+// most two functions further out.
+bool commits_for_managed_heap(std::string_view name) noexcept;
+ManagedHeap managed_heap_of(std::string_view name) noexcept;
 
 }  // namespace oomrec::names

@@ -19,6 +19,21 @@ std::uint64_t header_bytes(const session::View& view) noexcept {
   return blocks > 0 ? block_header_bytes(view) * static_cast<std::uint64_t>(blocks) : 0;
 }
 
+std::uint64_t held_in_memory(const session::View& view, std::uint64_t live_bytes) noexcept {
+  const session::Residency* const look = view.residency();
+  if (look == nullptr) return live_bytes;
+  std::uint64_t bytes = live_bytes, without_row = look->untouched_bytes;
+  session::Holder holder{};
+  view.for_each_residency_row([&](const ResidencyRow& row) noexcept {
+    without_row -= std::min(without_row, row.untouched_bytes);
+    if (!view.read(session::TableId::holders, row.holder, holder)) return;
+    const std::uint64_t live = holder.live_bytes;
+    bytes += resident_by(row, live);
+    bytes -= std::min(bytes, live);
+  });
+  return bytes - std::min(bytes, without_row);
+}
+
 Rows::Rows(const session::View& view) noexcept : block_header_bytes_(block_header_bytes(view)) {
   view.for_each_residency_row([&](const ResidencyRow& row) noexcept { rows_[count_++] = row; });
   std::sort(rows_, rows_ + count_, [](const ResidencyRow& a, const ResidencyRow& b) noexcept {

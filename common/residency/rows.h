@@ -22,6 +22,10 @@ inline std::uint64_t header_bytes_of(std::uint64_t block_header_bytes, Space spa
   return space == Space::heap ? block_header_bytes * live_count : 0;
 }
 
+// Of all that holders have, what is in memory or in swap by the latest look. What was obtained
+// since counts as touched. `live_bytes`: of the heap and of mappings, now.
+std::uint64_t held_in_memory(const session::View&, std::uint64_t live_bytes) noexcept;
+
 class Rows {
  public:
   // Those of the latest look in the session.

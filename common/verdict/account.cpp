@@ -72,8 +72,8 @@ void add_unexplained(Verdict& verdict, const DeathFacts& facts) noexcept {
           .size(account.own_anonymous_bytes - recorded)
           .add(
               " are private memory that was not recorded (stacks, data of modules, mappings by raw "
-              "system calls, reservations and private file mappings in use, memory from before a "
-              "fork)");
+              "system calls, what allocators keep free, reservations and private file mappings in "
+              "use, memory from before a fork)");
   });
 }
 

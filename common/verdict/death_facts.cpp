@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/residency/rows.h"
 #include "common/verdict/parts.h"
 #include "common/verdict/verdict.h"
 
@@ -54,6 +55,7 @@ Usage::Usage(const session::View& view, const End& end) noexcept {
   hits = less(end.levels.limit_hits_after, end.levels.limit_hits_before);
   unresident = resident != 0 ? less(live, resident) : 0;
   swapped = header.health.swap_bytes;
+  if (view.residency() != nullptr) read_look(view, end.account, live);
   // Otherwise the death was only found, perhaps much later.
   const bool is_timed =
       (end.death.flags & session::kDeathWaited) != 0 || end.death.kernel_line_kind != 0;
@@ -68,6 +70,24 @@ void Usage::read_own(const session::Header& header, std::uint64_t live) noexcept
   grown = health.live_bytes != 0 ? less(live, health.live_bytes) : 0;
   cgroup = {less(health.cgroup_used_bytes, freed), health.cgroup_limit_bytes};
   set_machine(header, add(health.available_bytes, health.available_bytes != 0 ? freed : 0));
+}
+
+// Between the look and the end a program touches memory without a call. What it had at a kill by
+// the kernel's report, beyond what the look and later requests explain, is of what was untouched.
+void Usage::read_look(const session::View& view, const session::CgroupAccount& account,
+                      std::uint64_t live) noexcept {
+  const session::Residency& look = *view.residency();
+  std::uint64_t in_memory = residency::held_in_memory(view, live);
+  if (account.is_own_at_kill()) {
+    constexpr auto kFiles = static_cast<std::size_t>(session::ResidentKind::files);
+    const std::uint64_t own = add(account.own_anonymous_bytes + account.own_shared_bytes, swapped);
+    const std::uint64_t explained =
+        add(less(look.touched_bytes, look.kind_bytes[kFiles]), less(live, look.live_bytes));
+    in_memory =
+        std::min(add(in_memory, std::min(less(own, explained), less(live, in_memory))), own);
+  }
+  unresident = less(live, in_memory);
+  held = add(less(held, live), in_memory);
 }
 
 // The reading replaces the process' own, as far as it has the figure.

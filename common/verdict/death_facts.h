@@ -47,9 +47,11 @@ struct Usage {
            !machine.is_at(80);
   }
 
-  std::uint64_t held = 0;        // live bytes on the host
+  // Live bytes on the host; by a look at its pages only those in memory or in swap, with what it
+  // has written of files.
+  std::uint64_t held = 0;
   std::uint64_t resident = 0;    // 0: unknown
-  std::uint64_t unresident = 0;  // allocated, but not resident
+  std::uint64_t unresident = 0;  // allocated, but not in memory
   std::uint64_t swapped = 0;     // at its last check
   std::uint64_t freed = 0;       // since its own last check, if that is the newest reading …
   std::uint64_t grown = 0;       // … or allocated
@@ -62,6 +64,7 @@ struct Usage {
 
  private:
   void read_own(const session::Header&, std::uint64_t live) noexcept;
+  void read_look(const session::View&, const session::CgroupAccount&, std::uint64_t live) noexcept;
   void read_outside(const session::Header&, const session::EndLevels&) noexcept;
   void read_account(const session::CgroupAccount& account) noexcept;
   void set_machine(const session::Header&, std::uint64_t available) noexcept;

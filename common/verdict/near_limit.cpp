@@ -84,8 +84,9 @@ void add_untouched(Verdict& verdict, std::uint64_t bytes, bool has_soft_limit,
   if (bytes < kWorthALine) return;
   add_line(verdict, [&](text::Text& text) {
     text.add(checked == Checked::now ? "allocated but never touched: "
-                                     : "allocated but not touched by its last check: ");
+                                     : "allocated but not in memory at its last check: ");
     text.size(bytes);
+    if (checked == Checked::earlier) text.add(", never touched or given back");
     text.add("; the kernel counts it as used only once it is touched");
     if (has_soft_limit) text.add("; the soft limit counts it already");
   });

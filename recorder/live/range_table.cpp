@@ -83,11 +83,16 @@ RangeChange RangeTable::set_touched(InHook hook, std::uint64_t start, std::uint6
   if (!guard || at >= count_ || ranges_[at].start > start || ranges_[at].end < end) return change;
   Range& range = ranges_[at];
   const Growers::Part running{credit.running, 1};
+  // One that is filled when it is first looked at was made for what fills it: it is no arena.
+  const bool is_filled_at_once =
+      !range.was_looked_at && touched_bytes >= (range.end - range.start) / 16 * 15;
   std::span<const Growers::Part> growers;
-  if (range.kind == RangeKind::reservation && !credit.sampled.empty())
-    growers = credit.sampled;
-  else if (range.kind == RangeKind::reservation && range.was_looked_at)
-    growers = {&running, 1};
+  if (range.kind == RangeKind::reservation && !is_filled_at_once) {
+    if (!credit.sampled.empty())
+      growers = credit.sampled;
+    else if (range.was_looked_at)
+      growers = {&running, 1};
+  }
   if (range.is_usable) recount(hook, range, touched_bytes, change, growers, credit.now_s);
   range.was_looked_at = true;
   return change;

@@ -20,7 +20,7 @@ using session::g_session;
 
 namespace {
 
-constexpr std::uint64_t kBetweenNs = 10'000'000;
+constexpr std::uint64_t kBetweenNs = 2'000'000;
 constexpr std::int64_t kNotableBytes = std::int64_t{1} << 20;
 
 struct Growth {

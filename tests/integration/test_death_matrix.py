@@ -201,7 +201,7 @@ OTHER_CAUSES = [
           says="SIGKILL, and not for lack of memory"),
     Death("kill_of_a_promise", "python", "", "killed_externally signal 9",
           bare="unknown unknown", happens=after_a_while(signal.SIGKILL), cgroup="256M",
-          holds="hold:24 promise:1024 hold:1", says="allocated but not touched by its last check: "),
+          holds="hold:24 promise:1024 hold:1", says="allocated but not in memory at its last check: "),
     Death("kill_at_the_soft_limit", "c", "", "killed_externally signal 9",
           bare="unknown unknown", happens=signalled(signal.SIGKILL), env={"OOMREC_LIMIT": "30M"},
           holds="hold:28", says="SIGKILL, and not for lack of memory"),

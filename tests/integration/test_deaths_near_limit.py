@@ -70,7 +70,7 @@ def test_untouched_memory_is_a_promise(preload, oomrec, victim, cgroup):
     assert shown["verdict"]["code"] == "cgroup_oom_kill"
     assert shown["spaces"]["heap"]["live_bytes"] >= 400 * MIB
     assert any(
-        line.startswith("allocated but not touched by its last check: ")
+        line.startswith("allocated but not in memory at its last check: ")
         and "only once it is touched" in line
         for line in shown["verdict"]["evidence"]
     ), shown["verdict"]

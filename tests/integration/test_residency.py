@@ -72,6 +72,10 @@ def test_what_nobody_touched_is_not_the_largest_holder(killed, oomrec, what, res
     folded = oomrec("export", "--format", "folded", "--at", "end", bundle).stdout.splitlines()
     assert ";grow;" in max(folded, key=lambda line: int(line.rsplit(" ", 1)[1]))
     assert not any("at once" in hint["text"] and "53" in hint["text"] for hint in shown["advice"])
+    held = re.search(r"; it held ([\d.]+) MiB;", shown["verdict"]["summary"])
+    assert held and float(held[1]) == pytest.approx(147, abs=8), shown["verdict"]
+    (beside,) = (each for each in shown["verdict"]["evidence"] if "not in memory" in each)
+    assert "never touched or given back" in beside
 
 
 @pytest.mark.needs_cgroup_write

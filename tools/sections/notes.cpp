@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "common/text/text.h"
@@ -214,6 +215,18 @@ std::string module_of(const bundles::Source& source, std::uint32_t node) {
   return {};
 }
 
+// By holders that have made an allocator's reservations grow: whose stack had made these.
+std::unordered_map<std::uint32_t, std::uint32_t> reserving_nodes(const bundles::Source& source) {
+  const session::View& view = source.recording->view();
+  std::unordered_map<std::uint32_t, std::uint32_t> nodes;
+  session::Holder holder{};
+  view.for_each_residency_row([&](const session::ResidencyRow& row) {
+    if (row.reserving != 0 && view.read(session::TableId::holders, row.reserving, holder))
+      nodes[row.holder] = holder.node;
+  });
+  return nodes;
+}
+
 std::string note_of(const std::string& path, std::uint64_t bytes, double share) {
   const std::vector<std::string_view> allocators = recording::linked_allocators_in(path);
   if (allocators.empty()) return {};
@@ -235,10 +248,15 @@ std::vector<std::string> linked_allocator_notes(const bundles::Source& source) {
   std::uint64_t whole = 0;
   for (const recording::HolderFigures& holder : holders)
     if (is_additive(holder.space)) whole += holder.weight_bytes();
+  const std::unordered_map<std::uint32_t, std::uint32_t> reserving = reserving_nodes(source);
   std::map<std::string, std::uint64_t> bytes_of;
-  for (const recording::HolderFigures& holder : holders)
-    if (holder.space == Space::map && share_of(holder.weight_bytes(), whole) >= kNotableHolderShare)
-      bytes_of[module_of(source, holder.node)] += holder.weight_bytes();
+  for (const recording::HolderFigures& holder : holders) {
+    if (holder.space != Space::map || share_of(holder.weight_bytes(), whole) < kNotableHolderShare)
+      continue;
+    const auto by = reserving.find(holder.entry);
+    bytes_of[module_of(source, by != reserving.end() ? by->second : holder.node)] +=
+        holder.weight_bytes();
+  }
   std::vector<std::pair<std::string, std::uint64_t>> modules{bytes_of.begin(), bytes_of.end()};
   std::ranges::stable_sort(modules,
                            [](const auto& a, const auto& b) { return a.second > b.second; });

@@ -99,6 +99,7 @@ class RecordingImage {
     session::Residency found{};
     found.time_ns = 1;
     found.row_count = static_cast<session::u32>(rows.size());
+    for (const session::ResidencyRow& row : rows) found.untouched_bytes += row.untouched_bytes;
     std::uint32_t entry = 0;
     REQUIRE(table.append(kHook, entry, [&](session::ResidencyPage& page) {
       auto* const to = reinterpret_cast<std::byte*>(&page);

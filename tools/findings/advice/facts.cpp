@@ -117,6 +117,7 @@ class Subjects {
       add(subjects[stack_of[i]], holders[i], stacks.locations(stack_of[i]), source);
     for (std::size_t i = 0; i < held_.size(); ++i) torch_[i].describe(held_[i], largest_counts_[i]);
     add_growth(leaks);
+    for (std::size_t i = 0; i < held_.size(); ++i) weigh_growth(held_[i], live_bytes_[i]);
   }
 
   std::vector<SubjectFigures> take() {
@@ -132,7 +133,9 @@ class Subjects {
       held_.push_back(first_of(subject, holder, stack, *source.locations));
       torch_.emplace_back(source.recording->header().interval_bytes);
       largest_counts_.push_back(holder.live_count);
+      live_bytes_.push_back(0);
     }
+    live_bytes_[at->second] += holder.live_bytes;
     SubjectFigures& held = held_[at->second];
     held.bytes += holder.weight_bytes();
     held.count += holder.live_count;
@@ -174,9 +177,18 @@ class Subjects {
     }
   }
 
+  // Of what it has in memory, the same part has grown lately as of its live bytes.
+  static void weigh_growth(SubjectFigures& held, std::uint64_t live_bytes) {
+    if (!held.growth || held.bytes >= live_bytes) return;
+    const double part = static_cast<double>(held.bytes) / static_cast<double>(live_bytes);
+    held.growth->bytes *= part;
+    held.growth->bytes_per_second *= part;
+  }
+
   std::vector<SubjectFigures> held_;
   std::vector<TorchParts> torch_;              // of each in held_
   std::vector<std::uint64_t> largest_counts_;  // likewise: blocks of its largest holder
+  std::vector<std::uint64_t> live_bytes_;      // likewise, where `bytes` are those in memory
   std::unordered_map<recording::LocationId, std::size_t> number_of_;  // by subject
 };
 

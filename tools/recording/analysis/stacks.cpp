@@ -209,22 +209,25 @@ void Stacks::forget_numbers() {
   locations_.forget_numbers();
 }
 
-StackId Stacks::java_heap_of(StackId stack) {
+StackId Stacks::managed_heap_of(StackId stack) {
   constexpr int kMostBetween = 2;
-  if (!names::commits_for_jvm(locations_[entries_[stack].location].function)) return 0;
+  const auto function = [&](StackId at) -> const std::string& {
+    return locations_[entries_[at].location].function;
+  };
+  if (!names::commits_for_managed_heap(function(stack))) return 0;
   StackId outer = entries_[stack].parent;
-  for (int left = kMostBetween; left != 0 && outer != 0; --left) {
-    if (names::is_of_java_heap(locations_[entries_[outer].location].function)) break;
-    outer = entries_[outer].parent;
+  auto found = names::ManagedHeap::none;
+  for (int left = kMostBetween; outer != 0; --left, outer = entries_[outer].parent) {
+    found = names::managed_heap_of(function(outer));
+    if (found != names::ManagedHeap::none || left == 0) break;
   }
-  if (outer == 0 || !names::is_of_java_heap(locations_[entries_[outer].location].function))
-    return 0;
+  if (found == names::ManagedHeap::none) return 0;
   std::vector<LocationId> labels;
   for (; outer != 0; outer = entries_[outer].parent)
     if (locations_[entries_[outer].location].label) labels.push_back(entries_[outer].location);
   StackId heap = 0;
   for (auto label = labels.rbegin(); label != labels.rend(); ++label) heap = child(heap, *label);
-  return child(heap, locations_.java_heap());
+  return child(heap, locations_.managed_heap(found));
 }
 
 StackId Stacks::of_node(std::uint32_t node) {
@@ -245,9 +248,9 @@ StackId Stacks::of_node(std::uint32_t node) {
   for (auto at = missing_.rbegin(); at != missing_.rend(); ++at) {
     const std::vector<LocationId>& frame = locations_.of_frame(at->second);
     for (auto location = frame.rbegin(); location != frame.rend(); ++location) {
-      if (stack != 0 && locations_[entries_[stack].location].function == kJavaHeap) break;
+      if (heaps_.contains(stack)) break;
       stack = child(stack, *location);
-      if (const StackId heap = java_heap_of(stack)) stack = heap;
+      if (const StackId heap = managed_heap_of(stack)) heaps_.insert(stack = heap);
     }
     of_node_[at->first] = stack;
     is_cached_[at->first] = true;

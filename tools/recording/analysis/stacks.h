@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -84,9 +85,10 @@ class Stacks {
   bool is_left_out(LocationId id);
   std::uint32_t function_of(LocationId id);
   StackId without_last_cycle(StackId stack);
-  // Of the JVM's functions that commit a part of the Java heap: that it is this heap, below the
-  // labels. Who needed the memory is not on the stack: a collector's threads mostly.
-  StackId java_heap_of(StackId stack);
+  // Of a runtime's functions that commit a part of its heap: that it is this heap, below the
+  // labels. Who needed the memory is not on the stack: a collector's threads mostly, or Go's own
+  // stack. 0: of no such functions.
+  StackId managed_heap_of(StackId stack);
   StackId child(StackId parent, LocationId location);
   StackId new_child(StackId parent, LocationId location);
 
@@ -100,6 +102,7 @@ class Stacks {
   std::vector<std::uint32_t> functions_;  // by location: equal numbers are one function; 0: unknown
   std::unordered_map<std::string, std::uint32_t> function_numbers_;
   std::vector<StackId> without_recursion_;  // by reduced stack; 0: unknown
+  std::unordered_set<StackId> heaps_;       // that managed_heap_of() has found
   std::vector<StackId> of_node_;
   std::vector<bool> is_cached_;                                   // in of_node_
   std::vector<std::pair<std::uint32_t, std::uint64_t>> missing_;  // scratch: nodes and frames

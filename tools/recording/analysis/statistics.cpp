@@ -75,8 +75,8 @@ Relevance relevance_of(const Location& location, const Locations& locations) {
   if (location.script && !location.file.empty())
     return text::is_programs_own_script(location.file) ? Relevance::own_python_line
                                                        : Relevance::python_line;
-  const bool is_relevant = !location.function.empty() && !is_library_function(location) &&
-                           !is_plumbing(location, locations);
+  const bool is_relevant = !location.function.empty() && location.function != kCutStack &&
+                           !is_library_function(location) && !is_plumbing(location, locations);
   return is_relevant ? Relevance::function : Relevance::little;
 }
 

@@ -189,7 +189,7 @@ const std::vector<LocationId>& Locations::of_frame(std::uint64_t frame) {
     default:
       switch (session::special_of(frame)) {
         case SpecialFrame::truncated:
-          ids.push_back(intern(note("[frames further out were not recorded]")));
+          ids.push_back(intern(note(std::string{kCutStack})));
           break;
         case SpecialFrame::object_pool:
           ids.push_back(
@@ -220,7 +220,10 @@ const std::vector<LocationId>& Locations::of_frame(std::uint64_t frame) {
   return at->second = std::move(ids);
 }
 
-LocationId Locations::java_heap() { return intern(note(std::string{kJavaHeap})); }
+LocationId Locations::managed_heap(names::ManagedHeap heap) {
+  return intern(note(fmt::format("[the {} heap: objects of the program, or free]",
+                                 heap == names::ManagedHeap::java ? "Java" : "Go")));
+}
 
 std::vector<LocationId> Locations::of_stack(std::uint32_t node) {
   std::vector<LocationId> stack;

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/names/library_functions.h"
 #include "tools/base/json.h"
 #include "tools/recording/reading/recording.h"
 #include "tools/recording/symbolize/cache_directory.h"
@@ -44,8 +45,8 @@ struct Location {
 
 using LocationId = std::uint32_t;
 
-// In place of the JVM's functions that commit a part of it.
-inline constexpr std::string_view kJavaHeap = "[the Java heap: objects of the program, or free]";
+// The note further out than all frames of a stack that was cut.
+inline constexpr std::string_view kCutStack = "[frames further out were not recorded]";
 
 class Locations {
  public:
@@ -61,7 +62,8 @@ class Locations {
   // The locations of a stack, innermost first.
   std::vector<LocationId> of_stack(std::uint32_t node);
 
-  LocationId java_heap();  // the note kJavaHeap
+  // The note in place of a runtime's functions that commit a part of its heap.
+  LocationId managed_heap(names::ManagedHeap);
 
   // The location of a FRAME in a bundle's JSON (docs/json.md).
   LocationId of_json(const Json& frame);

@@ -56,8 +56,8 @@ std::vector<std::string> evidence_of(const verdict::Verdict& verdict) {
 }
 
 const std::string kUntouched =
-    "allocated but not touched by its last check: 40.0 MiB; the kernel counts it as used only once "
-    "it is touched";
+    "allocated but not in memory at its last check: 40.0 MiB, never touched or given back; the "
+    "kernel counts it as used only once it is touched";
 
 }  // namespace
 
@@ -211,7 +211,7 @@ TEST_CASE("a promise is no usage, and a soft limit does not kill") {
           "MiB of it resident at its last check");
     CHECK(std::string{verdict.evidence[1]}.ends_with("7 % of 256.0 MiB"));
     CHECK(std::string{verdict.evidence[3]}.starts_with(
-        "allocated but not touched by its last check: 630.0 MiB"));
+        "allocated but not in memory at its last check: 630.0 MiB"));
     session.header().health.swap_bytes = 500 * kMiB;
     CHECK(std::string{session.verdict(death_by(9)).evidence[3]} ==
           "swapped out at its last check: 500.0 MiB");

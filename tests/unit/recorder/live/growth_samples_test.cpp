@@ -133,6 +133,24 @@ TEST_CASE("what the first look finds was sampled, too") {
   CHECK(r.mib(r.reserving) == 0);
 }
 
+TEST_CASE("a reservation that is full at the first look was made for what fills it") {
+  {
+    Reservation r;
+    r.look(1000, {{r.of_a, 1000}});
+    CHECK(r.mib(r.reserving) == 1000);
+    r.look(1024, {{r.of_a, 24}});
+    CHECK(r.mib(r.of_a) == 24);
+  }
+  {
+    Reservation r;  // an arena, if ever so much in use, or that was filled later
+    r.look(900, {{r.of_a, 900}});
+    CHECK(r.mib(r.of_a) == 900);
+    r.look(1024, {{r.of_b, 1}});
+    CHECK(r.mib(r.of_b) == 124);
+    CHECK(r.mib(r.reserving) == 0);
+  }
+}
+
 TEST_CASE("no byte is lost, and what is given back is of who grew last") {
   Reservation r;
   r.look(0, {});

@@ -347,4 +347,24 @@ TEST_CASE("the facts of a recording: holders by subject, with their growth") {
   CHECK(facts.limit_bytes == kGiB);
   CHECK(facts.is_python);
   CHECK(facts.share_of(720 * kMiB) == 0.5);
+
+  // Of 800 MiB a fifth is in memory, and so of what has grown.
+  image.open<session::ResidencyPage>(session::TableId::residency);
+  auto& page = image.add<session::ResidencyPage>(session::TableId::residency);
+  session::Residency look{};
+  look.time_ns = look.row_count = 1;
+  look.untouched_bytes = 640 * kMiB;
+  const session::ResidencyRow row{large, 3, look.untouched_bytes, 0, 0, 0};
+  std::memcpy(&page, &look, sizeof look);
+  std::memcpy(reinterpret_cast<std::byte*>(&page) + sizeof look, &row, sizeof row);
+  image.header().latest_look = 1;
+  const bundles::Source source = image.source();
+  source.recording->set_weight(recording::Weight::resident);
+  const findings::AdviceFacts weighed = findings::advice_facts(source);
+  const auto held = std::find_if(weighed.held.begin(), weighed.held.end(), [](const auto& one) {
+    return one.subject == "/home/me/train.py:12 keep";
+  });
+  REQUIRE(held != weighed.held.end());
+  CHECK(held->bytes == 160 * kMiB);
+  CHECK(held->growth->bytes == doctest::Approx((650.0 + 55) / 5 * kMiB));
 }

@@ -206,6 +206,48 @@ TEST_CASE("the subject of a stack is the innermost line of the program's own Pyt
   CHECK(subject(foreign) == "ones");
 }
 
+TEST_CASE("that a stack was cut is not its subject, and its innermost frame is") {
+  RecordingImage image;
+  const std::uint64_t cut = session::special_frame(session::SpecialFrame::truncated, 0);
+  const auto stripped = image.frames_of("/usr/lib/erlang/bin/beam.smp");
+  const std::uint32_t nameless = image.stack({cut, stripped(0x20), stripped(0x10)});
+  const std::uint32_t named = image.stack({cut, image.python("/p/a.py", "f", 1), stripped(0x10)});
+  const recording::Recording recording{image.path()};
+  recording::Locations locations{recording, {}};
+  recording::Stacks stacks{recording, locations};
+  const auto subject = [&](std::uint32_t node) {
+    const recording::StackId stack = stacks.of_node(node);
+    return locations[recording::subjects_of(stacks, locations)[stack]];
+  };
+
+  CHECK(subject(nameless).offset == 0x10);
+  CHECK(subject(named).function == "f");
+}
+
+TEST_CASE("what Go's runtime commits for its heap is that heap, and other memory of its is not") {
+  RecordingImage image;
+  const auto frame = [&](const char* function) { return image.python("/go/r.go", function, 1); };
+  const std::uint64_t system_stack = frame("runtime.systemstack"),
+                      grow = frame("runtime.(*mheap).grow"), commit = frame("runtime.sysMap"),
+                      map = frame("runtime.mmap"), persistent = frame("runtime.persistentalloc"),
+                      allocate = frame("runtime.sysAlloc");
+  const std::uint32_t heap = image.stack({system_stack, grow, commit, map});
+  const std::uint32_t other = image.stack({system_stack, persistent, allocate, map});
+  const recording::Recording recording{image.path()};
+  recording::Locations locations{recording, {}};
+  recording::Stacks stacks{recording, locations};
+  const auto names = [&](std::uint32_t node) {
+    std::vector<std::string> functions;
+    for (const recording::LocationId id : stacks.locations(stacks.of_node(node)))
+      functions.push_back(locations[id].function);
+    return functions;
+  };
+
+  CHECK(names(heap) == std::vector<std::string>{"[the Go heap: objects of the program, or free]"});
+  CHECK(names(other) == std::vector<std::string>{"runtime.mmap", "runtime.sysAlloc",
+                                                 "runtime.persistentalloc", "runtime.systemstack"});
+}
+
 TEST_CASE("a file that is not a recording is reported as bad input") {
   const std::string path = "/tmp/oomrec-test-no-recording";
   std::ofstream{path} << std::string(100'000, 'x');
