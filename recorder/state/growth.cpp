@@ -1,5 +1,6 @@
 #include "recorder/state/growth.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -20,12 +21,16 @@ using session::g_session;
 
 namespace {
 
-constexpr std::uint64_t kBetweenNs = 2'000'000;
+// A sample each 10 ms on average. A program that was idle may have up to 16 of them sooner: what it
+// fills when it wakes up is told apart by its lines.
+constexpr std::uint64_t kBetweenNs = 10'000'000, kLeastBetweenNs = 2'000'000;
+constexpr std::uint64_t kSavedNs = 16 * kBetweenNs;
 constexpr std::int64_t kNotableBytes = std::int64_t{1} << 20;
 
 struct Growth {
   std::atomic<std::uint64_t> next_ns{0};
   std::atomic<bool> busy{false};    // guards all below
+  std::uint64_t paid_until_ns = 0;  // by the samples so far
   std::int64_t resident_bytes = 0;  // 0: not read yet
   std::int64_t live_bytes = 0;
   std::int64_t pending_bytes = 0;  // not notable yet
@@ -118,7 +123,9 @@ void maybe_sample_growth(InHook hook, ThreadState& thread, std::uint64_t now_ns)
     return;
   if (now_ns < g_growth.next_ns.load(std::memory_order_relaxed)) return;
   if (system::is_sandboxed() || !enter()) return;
-  g_growth.next_ns.store(now_ns + kBetweenNs, std::memory_order_relaxed);
+  g_growth.paid_until_ns = std::max(g_growth.paid_until_ns, now_ns) + kBetweenNs;
+  g_growth.next_ns.store(std::max(now_ns + kLeastBetweenNs, g_growth.paid_until_ns - kSavedNs),
+                         std::memory_order_relaxed);
   sample(hook, &thread);
   leave();
 }
@@ -166,6 +173,7 @@ void reset_growth() noexcept {
   g_growth.unexplained = {};
   g_growth.reserving = g_growth.waited_for = 0;
   g_growth.next_ns.store(0, std::memory_order_relaxed);
+  g_growth.paid_until_ns = 0;
   g_growth.resident_bytes = g_growth.live_bytes = g_growth.pending_bytes = 0;
   leave();
 }

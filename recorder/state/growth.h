@@ -2,9 +2,9 @@
 // what an allocator touches of its reservation (recorder/live/growers.h).
 //
 // Only while there are reservations of 64 MiB that are usable as they are. Then a thread that reads
-// the clock asks the kernel, every 10 ms at most, how much is resident: 5 us. A stack is captured
-// once that has grown by a MiB. A new peak (ru_maxrss, 0.3 us) would not tell: of a program that a
-// larger one started, it is that one's.
+// the clock asks the kernel, every 10 ms on average, how much is resident: 5 us. A stack is
+// captured once that has grown by a MiB. A new peak (ru_maxrss, 0.3 us) would not tell: of a
+// program that a larger one started, it is that one's.
 #pragma once
 
 #include <cstdint>

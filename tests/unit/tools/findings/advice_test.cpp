@@ -314,7 +314,8 @@ TEST_CASE("the facts of a recording: holders by subject, with their growth") {
   const auto other = image.python("/home/me/train.py", "main", 30);
   const auto torch = image.python("/v/site-packages/torch/nn.py", "linear", 4);
   const std::uint32_t small = image.holder(image.stack({other, line}), Space::heap, 100 * kMiB, 2);
-  const std::uint32_t large = image.holder(image.stack({line, torch}), Space::map, 700 * kMiB, 3);
+  const std::uint32_t torch_node = image.stack({line, torch});
+  const std::uint32_t large = image.holder(torch_node, Space::map, 700 * kMiB, 3);
   image.holder(image.stack({line}), Space::torch, 900 * kMiB, 1);  // inside of other spaces
   for (std::uint64_t second = 1; second <= 12; ++second) {
     std::uint32_t first = 0;
@@ -354,7 +355,7 @@ TEST_CASE("the facts of a recording: holders by subject, with their growth") {
   session::Residency look{};
   look.time_ns = look.row_count = 1;
   look.untouched_bytes = 640 * kMiB;
-  const session::ResidencyRow row{large, 3, look.untouched_bytes, 0, 0, 0};
+  const session::ResidencyRow row{large, torch_node, look.untouched_bytes, 0, 0, 0};
   std::memcpy(&page, &look, sizeof look);
   std::memcpy(reinterpret_cast<std::byte*>(&page) + sizeof look, &row, sizeof row);
   image.header().latest_look = 1;
