@@ -27,9 +27,21 @@ std::optional<Hint> request_above_limit(const AdviceFacts& facts) {
               {}};
 }
 
+// As Locations::managed_heap() names it.
+bool is_managed_heap(const SubjectFigures& row) {
+  return row.subject.starts_with("[the ") &&
+         row.subject.find(" heap: objects") != std::string::npos;
+}
+
+constexpr HeldRule kManagedHeap = {
+    is_managed_heap, held_text,
+    ". Its collector keeps what the program can reach, and not all that it frees goes back: a heap "
+    "profile names what holds the objects (jcmd PID GC.heap_dump FILE for Java, runtime/pprof for "
+    "Go)."};
+
 constexpr HeldRule kLost = {
     [](const SubjectFigures& row) {
-      return !is_python(row) && row.growth && !is_mostly_freed(row);
+      return !is_python(row) && !is_managed_heap(row) && row.growth && !is_mostly_freed(row);
     },
     growth_text,
     ": look for a return path without free or delete, or a container that only grows."};
@@ -175,6 +187,7 @@ const std::vector<AdviceRule>& advice_rules() {
       {"kept_graph", kept_graph},
       {"kept_items", kept_items},
       {"growing", growing},
+      {"managed_heap", about_held<kManagedHeap>},
       {"lost", about_held<kLost>},
       {"more_at_a_time", about_held<kMoreAtATime>},
       {"data_loader", about_held<kDataLoader>},

@@ -166,6 +166,14 @@ const Trial kTrials[] = {
        f.held[0].has_graph_nodes = true;
      },
      true},
+    {"managed_heap",
+     [](findings::AdviceFacts& f) {
+       f.held[0].subject = "[the Go heap: objects of the program, or free]";
+       for (recording::Location& location : f.held[0].stack)
+         location.kind = recording::Location::Kind::native;
+       grow(f);
+     },
+     [](findings::AdviceFacts& f) { f.held[0].subject = "[the Go heaps of my program]"; }, true},
     {"lost",
      [](findings::AdviceFacts& f) {
        grow(f);
