@@ -141,8 +141,7 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
   std::vector<UnheldPart> parts;
   if (recording.weight() != recording::Weight::resident) return parts;
   const auto of_kind = [&](ResidentKind kind) { return bytes_of(recording.residency(), kind); };
-  parts.push_back({of_kind(ResidentKind::heap) - small_block_bytes(recording),
-                   "heap memory without a holder",
+  parts.push_back({heap_without_holder_bytes(recording), "heap memory without a holder",
                    "freed and kept by the allocator (oomrec fragmentation), or allocated by a "
                    "library whose calls are not observed"});
   // An interpreter's own heap is in the pool's holder.
@@ -165,6 +164,10 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
   std::erase_if(parts, [](const UnheldPart& part) { return part.bytes < kLeast; });
   std::ranges::sort(parts, std::ranges::greater{}, &UnheldPart::bytes);
   return parts;
+}
+
+std::uint64_t heap_without_holder_bytes(const recording::Recording& recording) {
+  return bytes_of(recording.residency(), ResidentKind::heap) - small_block_bytes(recording);
 }
 
 std::uint64_t unmapped_shared_bytes(const bundles::Source& source) {

@@ -42,6 +42,8 @@ struct UnheldPart {
   std::string reason;     // in a page, after its name
 };
 std::vector<UnheldPart> unheld_parts(const bundles::Source&);
+// Of that, what of the heap is in no block that is in use.
+std::uint64_t heap_without_holder_bytes(const recording::Recording&);
 // Of that, what its cgroup had of shared memory: at the kill, or at a warning near its limit. 0:
 // none, or unknown.
 std::uint64_t unmapped_shared_bytes(const bundles::Source&);

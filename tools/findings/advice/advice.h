@@ -64,6 +64,8 @@ struct AdviceFacts {
   LimitFacts limit;
   std::vector<recording::DeviceFigures> devices;
   std::uint64_t rss_bytes = 0, host_bytes = 0;  // resident; live on the host, in all spaces
+  // Of the resident memory, where holders weigh that: the heap's that has no holder.
+  std::uint64_t unheld_heap_bytes = 0;
   std::size_t threads = 0;
   bool is_python = false;
 

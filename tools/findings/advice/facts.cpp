@@ -264,8 +264,10 @@ AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks) {
   facts.limit = limit_facts(
       recording, examined ? source.ending->evidence.levels : recording.header().end_levels,
       examined ? source.ending->evidence.account : recording.header().account, verdict);
-  if (recording.weight() == recording::Weight::resident)
+  if (recording.weight() == recording::Weight::resident) {
     facts.limit.unmapped_shared_bytes = sections::unmapped_shared_bytes(source);
+    facts.unheld_heap_bytes = sections::heap_without_holder_bytes(recording);
+  }
   facts.devices = recording::devices_of(recording, source.failure());
   facts.host_bytes = recording.host_bytes();
   facts.rss_bytes = recording.header().health.rss_bytes;

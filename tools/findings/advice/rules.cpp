@@ -136,6 +136,19 @@ std::optional<Hint> thread_arenas(const AdviceFacts& facts) {
               {}};
 }
 
+std::optional<Hint> free_heap(const AdviceFacts& facts) {
+  constexpr std::uint64_t kPart = 4;  // of the heap and of all holders
+  const std::uint64_t free = facts.unheld_heap_bytes;
+  if (free < 64 * kMiB || free < (facts.all_bytes + free) / kPart) return {};
+  return Hint{{},
+              fmt::format("{} of the heap are in memory and in no block in use: mostly freed, and "
+                          "kept by the allocator between other blocks. Another one may keep less "
+                          "(LD_PRELOAD=libjemalloc.so.2), or glibc's with MALLOC_ARENA_MAX=2 if "
+                          "many threads allocate. `oomrec fragmentation` says more.",
+                          size_text(free)),
+              {}};
+}
+
 std::optional<Hint> read_whole(const AdviceFacts& facts) {
   constexpr std::array<std::string_view, 6> kReaders = {"read_csv",  "read_json", "read_parquet",
                                                         "readlines", "read_text", "read_bytes"};
@@ -197,6 +210,7 @@ const std::vector<AdviceRule>& advice_rules() {
       {"read_whole", read_whole},
       {"device_fragmentation", device_fragmentation},
       {"thread_arenas", thread_arenas},
+      {"free_heap", free_heap},
       {"many_small", many_small},
       {"limit", raise_limit},  // last: a line of the program is the better place to start
   };

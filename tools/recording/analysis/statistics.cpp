@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "common/names/library_functions.h"
 #include "common/text/own_code.h"
 #include "common/text/text.h"
 #include "tools/base/text.h"
@@ -76,7 +77,9 @@ Relevance relevance_of(const Location& location, const Locations& locations) {
     return text::is_programs_own_script(location.file) ? Relevance::own_python_line
                                                        : Relevance::python_line;
   const bool is_relevant = !location.function.empty() && location.function != kCutStack &&
-                           !is_library_function(location) && !is_plumbing(location, locations);
+                           !is_library_function(location) &&
+                           !names::is_allocator_function(location.function) &&
+                           !is_plumbing(location, locations);
   return is_relevant ? Relevance::function : Relevance::little;
 }
 

@@ -268,6 +268,8 @@ const Trial kTrials[] = {
      [](findings::AdviceFacts& f) { f.devices = {device_with(8 * kGiB, 10 * kGiB)}; }, false},
     {"thread_arenas", [](findings::AdviceFacts& f) { f.threads = 32, f.rss_bytes = 2 * kGiB; },
      [](findings::AdviceFacts& f) { f.threads = 2, f.rss_bytes = 2 * kGiB; }, false},
+    {"free_heap", [](findings::AdviceFacts& f) { f.unheld_heap_bytes = 400 * kMiB; },
+     [](findings::AdviceFacts& f) { f.unheld_heap_bytes = 300 * kMiB; }, false},
     {"many_small", [](findings::AdviceFacts& f) { f.held[0].count = 10'000'000; },
      [](findings::AdviceFacts& f) { f.held[0].count = 1'000'000; }, true},
     {"limit", [](findings::AdviceFacts& f) { f.verdict = VerdictCode::cgroup_oom_kill; },
