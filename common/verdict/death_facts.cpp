@@ -55,7 +55,7 @@ Usage::Usage(const session::View& view, const End& end) noexcept {
   hits = less(end.levels.limit_hits_after, end.levels.limit_hits_before);
   unresident = resident != 0 ? less(live, resident) : 0;
   swapped = header.health.swap_bytes;
-  if (view.residency() != nullptr) read_look(view, end.account, live);
+  read_look(view, end.account, live);
   // Otherwise the death was only found, perhaps much later.
   const bool is_timed =
       (end.death.flags & session::kDeathWaited) != 0 || end.death.kernel_line_kind != 0;
@@ -76,13 +76,16 @@ void Usage::read_own(const session::Header& header, std::uint64_t live) noexcept
 // the kernel's report, beyond what the look and later requests explain, is of what was untouched.
 void Usage::read_look(const session::View& view, const session::CgroupAccount& account,
                       std::uint64_t live) noexcept {
-  const session::Residency& look = *view.residency();
+  const session::Residency* const look = view.residency();
+  if (look == nullptr && !account.is_own_at_kill()) return;
   std::uint64_t in_memory = residency::held_in_memory(view, live);
   if (account.is_own_at_kill()) {
     constexpr auto kFiles = static_cast<std::size_t>(session::ResidentKind::files);
     const std::uint64_t own = add(account.own_anonymous_bytes + account.own_shared_bytes, swapped);
-    const std::uint64_t explained =
-        add(less(look.touched_bytes, look.kind_bytes[kFiles]), less(live, look.live_bytes));
+    const std::uint64_t explained = look == nullptr
+                                        ? own
+                                        : add(less(look->touched_bytes, look->kind_bytes[kFiles]),
+                                              less(live, look->live_bytes));
     in_memory =
         std::min(add(in_memory, std::min(less(own, explained), less(live, in_memory))), own);
   }

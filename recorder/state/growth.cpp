@@ -124,7 +124,8 @@ void maybe_sample_growth(InHook hook, ThreadState& thread, std::uint64_t now_ns)
   if (now_ns < g_growth.next_ns.load(std::memory_order_relaxed)) return;
   if (system::is_sandboxed() || !enter()) return;
   g_growth.paid_until_ns = std::max(g_growth.paid_until_ns, now_ns) + kBetweenNs;
-  g_growth.next_ns.store(std::max(now_ns + kLeastBetweenNs, g_growth.paid_until_ns - kSavedNs),
+  const std::uint64_t saved = std::min(kSavedNs, g_growth.paid_until_ns);
+  g_growth.next_ns.store(std::max(now_ns + kLeastBetweenNs, g_growth.paid_until_ns - saved),
                          std::memory_order_relaxed);
   sample(hook, &thread);
   leave();

@@ -209,6 +209,8 @@ def test_where_everything_is_touched_nothing_differs(killed):
     _, shown, _ = killed("nothing else")
     (holder,) = shown["holders"]
     assert 0.97 * holder["bytes"] <= holder["resident_bytes"] <= holder["bytes"]
+    held = re.search(r"; it held ([\d.]+) MiB;", shown["verdict"]["summary"])
+    assert held and float(held[1]) == pytest.approx(holder["bytes"] / MIB, abs=4), shown["verdict"]
 
 
 @pytest.mark.needs_cgroup_write
@@ -245,6 +247,8 @@ def test_killed_before_it_looked(killed, oomrec, log):
     assert re.search(r"; largest holder: about 1[45][\d.]+ MiB", done.stderr), done.stderr
     page = " ".join(oomrec("show", bundle).stdout.split())
     assert "before anything looked at its pages" in page, page
+    held = re.search(r"; it held ([\d.]+) MiB;", shown["verdict"]["summary"])
+    assert log or (held and float(held[1]) <= 150), shown["verdict"]
 
 
 @pytest.mark.needs_cgroup_write
