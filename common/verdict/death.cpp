@@ -350,7 +350,7 @@ void add_held(text::Text& text, const Usage& usage) noexcept {
   text.add("; it held ").size(usage.held);
   const std::uint64_t part = std::max(usage.held, usage.resident) / 4;
   if (usage.resident == 0 || part < kWorthSaying) return;
-  if (usage.held > usage.resident + part)
+  if (usage.held > usage.resident + part && !usage.is_in_memory)
     text.add(", ").size(usage.resident).add(" of it resident at its last check");
   else if (usage.resident > usage.held + part)
     text.add("; ").size(usage.resident).add(" were resident");

@@ -91,6 +91,7 @@ void Usage::read_look(const session::View& view, const session::CgroupAccount& a
   }
   unresident = less(live, in_memory);
   held = add(less(held, live), in_memory);
+  is_in_memory = true;
 }
 
 // The reading replaces the process' own, as far as it has the figure.

@@ -47,9 +47,10 @@ struct Usage {
            !machine.is_at(80);
   }
 
-  // Live bytes on the host; by a look at its pages only those in memory or in swap, with what it
-  // has written of files.
+  // Live bytes on the host. By a look at its pages, or the kernel's report of the kill, only those
+  // in memory or in swap, with what it has written of files.
   std::uint64_t held = 0;
+  bool is_in_memory = false;     // all of `held`
   std::uint64_t resident = 0;    // 0: unknown
   std::uint64_t unresident = 0;  // allocated, but not in memory
   std::uint64_t swapped = 0;     // at its last check

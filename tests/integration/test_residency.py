@@ -248,6 +248,7 @@ def test_killed_before_it_looked(killed, oomrec, log):
     page = " ".join(oomrec("show", bundle).stdout.split())
     assert "before anything looked at its pages" in page, page
     held = re.search(r"; it held ([\d.]+) MiB;", shown["verdict"]["summary"])
+    # Without the kernel's log nothing says how much of it was in memory.
     assert log or (held and float(held[1]) <= 150), shown["verdict"]
 
 

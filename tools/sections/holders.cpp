@@ -175,7 +175,8 @@ std::string spaces_text(const recording::Recording& recording) {
   const std::uint64_t reserved =
       recording.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes;
   if (reserved != 0)
-    text += fmt::format("  {} of address space is reserved but not counted\n", size_text(reserved));
+    text += fmt::format("  {} of address space is reserved, and counts as far as it is touched\n",
+                        size_text(reserved));
   return text;
 }
 
