@@ -51,6 +51,7 @@ Descriptor file_in_memory(std::string_view text) {
 
 std::vector<char*> arguments_of(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   return arguments;

@@ -54,6 +54,7 @@ std::vector<fs::path> lives_in(const fs::path& dump_directory) {
     if (is_life(path)) found.emplace_back(time_of(path), path);
   std::ranges::sort(found);
   std::vector<fs::path> files;
+  files.reserve(found.size());
   for (auto& [time, path] : found) files.push_back(std::move(path));
   return files;
 }
