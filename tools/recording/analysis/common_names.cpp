@@ -21,7 +21,7 @@ std::string location_key(const Location& location, const Locations& locations) {
 // A native function is identified by its name alone: only builds with debug information know its
 // source file.
 std::string symbol_key(const Location& location, const Locations& locations) {
-  const std::string module = locations.module_path(location);
+  const std::string& module = locations.module_path(location);
   const bool native = location.kind == Location::Kind::native;
   const std::string_view from = native ? text::base_name(module) : text::base_name(location.file);
   if (native && !location.function.empty()) return fmt::format("0\x1f{}", location.function);

@@ -21,7 +21,7 @@ bool is_plumbing(const Location& location, const Locations& locations) {
   static constexpr std::array<std::string_view, 9> kLibraries = {
       "libc.so",     "libc-2",      "libstdc++",   "libc++",   "ld-linux",
       "libjemalloc", "libtcmalloc", "libmimalloc", "liboomrec"};
-  const std::string path = locations.module_path(location);
+  const std::string& path = locations.module_path(location);
   const std::string_view name = text::base_name(path);
   return std::ranges::any_of(kLibraries,
                              [&](std::string_view word) { return name.starts_with(word); });

@@ -246,7 +246,7 @@ std::string shortened_name(std::string_view name, std::size_t columns) {
 bool is_own_function(const Location& location, const Locations& locations) {
   if (location.kind != Location::Kind::native || location.interpreter || location.function.empty())
     return false;
-  const std::string module = locations.module_path(location);
+  const std::string& module = locations.module_path(location);
   return !module.empty() && location.function != "_start" && !text::is_plumbing(module) &&
          !text::is_installed(module) && !is_library_function(location);
 }

@@ -37,7 +37,7 @@ std::string variable(std::initializer_list<const char*> names) {
 }
 
 std::string required_variable(const char* name) {
-  const std::string value = variable({name});
+  std::string value = variable({name});
   if (value.empty())
     throw Error{Exit::bad_input, fmt::format("--ship s3:// needs a key, and {} is not set", name),
                 "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to a key that may put objects."};
