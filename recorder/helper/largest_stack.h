@@ -16,8 +16,9 @@ namespace oomrec::helper {
 
 // The frames by which a reader recognizes a stack. 0: none.
 struct KeyFrames {
-  std::uint64_t own_code = 0;  // the innermost line, of Python or of a script, of the program's own code
-  std::uint64_t code = 0;      // the innermost of all
+  std::uint64_t own_code =
+      0;  // the innermost line, of Python or of a script, of the program's own code
+  std::uint64_t code = 0;        // the innermost of all
   std::uint64_t native = 0;      // the innermost one outside allocators and the C library
   std::uint64_t own_native = 0;  // the innermost one of these in a module of the program
   std::uint32_t node = 0;        // the stack they are of

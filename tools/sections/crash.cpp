@@ -23,9 +23,8 @@ struct Stack {
 
 // Whether the recording has the code object or module that the frame refers to.
 bool is_resolvable(const session::View& view, std::uint64_t frame) {
-  return session::has_code(frame)
-             ? session::code_of(frame) < view.count(TableId::codes)
-             : session::module_of(frame) < view.count(TableId::modules);
+  return session::has_code(frame) ? session::code_of(frame) < view.count(TableId::codes)
+                                  : session::module_of(frame) < view.count(TableId::modules);
 }
 
 // The recording in a completed bundle was written before the crash, so it can lack the modules of

@@ -47,9 +47,8 @@ std::string preexisting_objects(const recording::ObjectCounts& counts) {
 // What dropped events have allocated has no holder. Said where that is most of the heap: less may
 // be the allocator's rounding or the error of samples.
 std::string dropped_events(const recording::Recording& recording) {
-  std::string dropped =
-      fmt::format("{} did not fit into the recording (raise --recording-size)",
-                  plural(recording.header().dropped_events, "event", "events"));
+  std::string dropped = fmt::format("{} did not fit into the recording (raise --recording-size)",
+                                    plural(recording.header().dropped_events, "event", "events"));
   std::uint64_t held = 0;
   for (const recording::HolderFigures& holder : recording.holders())
     if (holder.space == Space::heap) held += holder.live_bytes;
