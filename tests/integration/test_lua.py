@@ -83,7 +83,7 @@ def bytes_by_mark(shown: dict, program: str) -> Counter:
 
 
 @pytest.mark.parametrize("interpreter", INTERPRETERS)
-@pytest.mark.parametrize("options", [["--mode", "exact"], ["--sample-interval", "64K"]])
+@pytest.mark.parametrize("options", [["--mode", "exact"], ["--sample-interval", "16K"]])
 def test_bytes_are_on_their_line(oomrec, tmp_path, interpreter, options):
     # LuaJIT maps memory for many strings at once, so it counts as the line that asked for more.
     (tmp_path / "keeps.lua").write_text(PROGRAM)
