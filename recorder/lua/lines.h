@@ -15,7 +15,8 @@ struct LuaPrototype {
 LuaPrototype prototype_in(const LuaLayout&,
                           const unsigned char (&bytes)[kLuaPrototypeBytes]) noexcept;
 
-// What `call` runs, in `line`, without key and stamp. False: it cannot be told.
+// Finds the function and line that `call` runs, for all of `line` but its key and era. Returns
+// false if the function cannot be read.
 bool find_line(InHook, const LuaLayout&, const LuaCall& call, LuaLine& line) noexcept;
 
 }  // namespace oomrec::stack

@@ -41,16 +41,13 @@ class Frames {
   LuaLine& slot_of(const LuaCall& call) const noexcept {
     return cache_.lines[(key_of(call) * 0x9e3779b97f4a7c15u >> 32) % std::size(cache_.lines)];
   }
-  std::uint64_t stamp() const noexcept {
-    return cache_.epoch << 32 | g_code_era.load(std::memory_order_acquire);
-  }
-
   // Of what has a line.
   void read_known_prototypes() noexcept {
+    const std::uint32_t now = g_code_era.load(std::memory_order_acquire);
     for (std::uint32_t i = 0; i != cache_.count; ++i) {
       const LuaCall& call = cache_.calls[i];
       const LuaLine& line = slot_of(call);
-      is_known_[i] = call.is_of_lua && line.key == key_of(call) && line.stamp == stamp();
+      is_known_[i] = call.is_of_lua && line.key == key_of(call) && line.era == now;
       if (is_known_[i])
         cache_.pieces.add(line.prototype, cache_.prototypes[i], kLuaPrototypeBytes, line.prototype);
     }
@@ -65,10 +62,10 @@ class Frames {
         is_known_[number] && line.key == key_of(call) &&
         std::ranges::equal(prototype_in(at_, cache_.prototypes[number]).words, line.words);
     if (!is_same) {
-      const std::uint64_t now = stamp();
+      const std::uint32_t now = g_code_era.load(std::memory_order_acquire);
       if (!find_line(hook_, at_, call, line)) line = {};
       line.key = key_of(call);
-      line.stamp = now;
+      line.era = now;
     }
     if (line.frame != 0) cache_.frames[shown_++] = {line.frame, loops_, 0, 0};
     const bool is_last = number + 1 == cache_.count || cache_.calls[number + 1].stack != call.stack;
@@ -139,8 +136,6 @@ void place_lua_frames(LuaCache& cache, std::uint32_t count,
     marker = loops.empty() ? kNowhere : loops[std::min<std::uint64_t>(marker, loops.size() - 1)];
   }
 }
-
-void clear_lua_cache(LuaCache& cache) noexcept { ++cache.epoch; }
 
 bool lua_module_loaded(InHook hook, std::uint64_t start, std::uint64_t end) noexcept {
   static constinit std::atomic<bool> g_busy{false};

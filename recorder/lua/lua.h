@@ -24,7 +24,7 @@ struct LuaLine {
   std::uint64_t prototype;  // the function's
   std::uint64_t words[4];   // by which we see that it is the same one
   std::uint64_t frame;
-  std::uint64_t stamp;  // of LuaCache: when `frame` was right
+  std::uint32_t era;  // g_code_era, of `frame`
 };
 
 // The native stack: its chain, and the memory [sp, end) of its frames.
@@ -63,7 +63,6 @@ inline constexpr std::size_t kLuaCallBytes = 72, kLuaPrototypeBytes = 120;  // t
 // Of a thread. Initially zero.
 struct LuaCache {
   std::uint64_t global;  // the global_State that a state was last found to belong to
-  std::uint64_t epoch;   // rises when the session's ids become others'
   LuaCells cells[256];
   LuaLine lines[256];
   std::uint32_t count;  // of `calls`, the last walk's, the innermost first
@@ -103,8 +102,6 @@ PythonStack lua_stack(InHook, LuaCache&, std::uint64_t chain) noexcept;
 // `loops`: the stack pointers of the loops' native frames, the innermost first.
 void place_lua_frames(LuaCache&, std::uint32_t count,
                       std::span<const std::uint64_t> loops) noexcept;
-
-void clear_lua_cache(LuaCache&) noexcept;  // the ids of the session belong to others
 
 // Whether it is the interpreter, the first that we know.
 bool lua_module_loaded(InHook, std::uint64_t start, std::uint64_t end) noexcept;

@@ -16,8 +16,7 @@ namespace oomrec::stack {
 
 using BlockTest = bool(std::uint64_t address, std::uint64_t bytes) noexcept;
 
-// Whether a block of at least so many bytes begins there, and has not been freed. nullptr: nobody
-// knows of any block.
+// Whether a live block of at least `bytes` bytes begins at `address`. nullptr: no block is known.
 inline constinit BlockTest* g_is_block = nullptr;
 
 class Pieces {

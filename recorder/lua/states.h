@@ -24,7 +24,7 @@ constexpr bool is_base(const LuaState& state, std::uint64_t call) noexcept {
   return call - state.address < kLuaStateBytes;
 }
 
-// What is known of this native stack, or of another one.
+// The cache's entry for this native stack. It may still be another stack's.
 LuaCells& lua_cells_of(LuaCache&, std::uint64_t chain) noexcept;
 
 // Those of the native stack that run a function, or wait for a state that they have resumed, the

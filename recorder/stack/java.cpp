@@ -143,7 +143,8 @@ constinit std::atomic<std::uint32_t> g_tries{0};  // left to read them
 // A bytecode of a method. Its own address is what the walk has for it.
 struct Line {
   std::atomic<std::uint64_t> method, bytecode;
-  std::atomic<std::uint64_t> frame, stamp;  // its frame in the session, and when that was right
+  std::atomic<std::uint64_t> frame;  // in the session
+  std::atomic<std::uint32_t> era;    // g_code_era, of `frame`
 };
 // The lines of a compiled method's frame.
 struct Call {
@@ -316,11 +317,6 @@ bool find_names(InHook hook, std::uint64_t method, std::uint64_t bytecode, Names
 
 std::uint64_t hash_of(std::uint64_t a, std::uint64_t b) noexcept {
   return (a ^ std::rotl(b, 32)) * 0x9e37'79b9'7f4a'7c15 >> 20;
-}
-
-constinit std::atomic<std::uint64_t> g_forks{0};  // each begins another session
-std::uint64_t stamp_now() noexcept {
-  return g_forks.load(std::memory_order_relaxed) << 32 | g_code_era.load(std::memory_order_acquire);
 }
 
 // The number of the line in the table; kLines: there is no space for it.
@@ -508,8 +504,8 @@ std::uint64_t java_frame(InHook hook, std::uint64_t pc) noexcept {
                          : (pc - reinterpret_cast<std::uint64_t>(g_lines->lines)) / sizeof(Line);
   if (number >= Lines::kLines) return 0;
   Line& line = g_lines->lines[number];
-  const std::uint64_t now = stamp_now();
-  if (line.stamp.load(std::memory_order_acquire) == now) return line.frame;
+  const std::uint32_t now = g_code_era.load(std::memory_order_acquire);
+  if (line.era.load(std::memory_order_acquire) == now) return line.frame;
   Names names;
   const std::uint64_t bytecode = line.bytecode.load(std::memory_order_relaxed) - 1;
   if (!find_names(hook, line.method, bytecode, names)) return 0;
@@ -517,7 +513,7 @@ std::uint64_t java_frame(InHook hook, std::uint64_t pc) noexcept {
   if (code == 0) return 0;
   const std::uint64_t frame = session::script_frame(code, names.line);
   line.frame.store(frame, std::memory_order_relaxed);
-  line.stamp.store(now, std::memory_order_release);
+  line.era.store(now, std::memory_order_release);
   return frame;
 }
 
@@ -539,7 +535,6 @@ void java_modules_unloaded(InHook hook) noexcept {
 }
 
 void java_reset_after_fork() noexcept {
-  g_forks.fetch_add(1, std::memory_order_relaxed);
   g_ready.store(false, std::memory_order_relaxed);
   g_tries.store(0, std::memory_order_relaxed);
 }

@@ -314,7 +314,6 @@ void clear_caches(ThreadStacks& thread) noexcept {
   thread.merged.count = 0;
   for (CodeRange& code : thread.code) code = {};
   clear_python_cache(thread.python);
-  if (thread.lua != nullptr) clear_lua_cache(*thread.lua);
 }
 
 void invalidate_caches() noexcept { g_walk_generation.fetch_add(1, std::memory_order_relaxed); }

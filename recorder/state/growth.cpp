@@ -21,8 +21,8 @@ using session::g_session;
 
 namespace {
 
-// A sample each 10 ms on average. A program that was idle may have up to 16 of them sooner: what it
-// fills when it wakes up is told apart by its lines.
+// A sample each 10 ms on average. A program that was idle may have up to 16 of them sooner, so that
+// each line that fills memory when it wakes up is sampled.
 constexpr std::uint64_t kBetweenNs = 10'000'000, kLeastBetweenNs = 2'000'000;
 constexpr std::uint64_t kSavedNs = 16 * kBetweenNs;
 constexpr std::int64_t kNotableBytes = std::int64_t{1} << 20;

@@ -137,7 +137,7 @@ def test_a_death_that_a_watcher_has_recovered_first(oomrec, cgroup, tmp_path):
 
 # --- `oomrec run` is killed, and its program goes on alone ------------------------------------------
 
-# Holds 44 MiB, and goes on when it is told to.
+# Holds 44 MiB until its input says to go on.
 HOLDS = """
 import os, sys
 launcher, block = os.getppid(), b"x" * (44 << 20)
@@ -157,7 +157,7 @@ def start_holding(oomrec, env: dict, **options) -> tuple[Started, int]:
 
 
 def end_launcher(process: Started) -> str:
-    """Kills it. What is said of it later."""
+    """Kills the launcher. Returns what a bundle says of it afterwards."""
     process.kill()
     process.wait()
     return f"oomrec run (pid {process.pid}), which had started it, was not there to see its end"

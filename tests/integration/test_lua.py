@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 import pytest
-from conftest import built
+from conftest import built, written
 
 INTERPRETERS = [
     pytest.param(name, marks=pytest.mark.needs_program(name))
@@ -109,6 +109,14 @@ def functions(holder: dict) -> list[str]:
     ]
 
 
+def shown_at_end(oomrec, tmp_path, name: str, text: str, *options: str, interpreter: str) -> dict:
+    """What `show` says of the program's memory when it exited."""
+    written(tmp_path / name, text)
+    command = [interpreter, *(["-joff"] if interpreter == "luajit" else []), name]
+    run = oomrec("run", *options, "--dump-at-exit", "--", *command, exits=0)
+    return oomrec.json("show", "--at", "end", run.only_bundle())
+
+
 CALLS = """local kept = {}
 local function innermost(count)
   for i = 1, count do
@@ -153,11 +161,8 @@ def test_the_line_in_a_long_function(oomrec, tmp_path, interpreter):
     gap = "\n" * 300
     keep = "  for i = 1, 300 do kept[#kept + 1] = string.rep('x', 100000) .. #kept end\n"
     text = f"local kept, x = {{}}, 0\nlocal function long()\n{steps}{keep}{steps}{gap}{keep}end\nlong()\nos.exit(0)\n"
-    (tmp_path / "long.lua").write_text(text)
     expected = [f"function <long.lua:2>:{n}" for n in (403, 1104)]
-    options = ["-joff"] if interpreter == "luajit" else []
-    run = oomrec("run", "--dump-at-exit", "--", interpreter, *options, "long.lua", exits=0)
-    shown = oomrec.json("show", "--at", "end", run.only_bundle())
+    shown = shown_at_end(oomrec, tmp_path, "long.lua", text, interpreter=interpreter)
     found = Counter()
     for holder in shown["holders"]:
         found.update(dict.fromkeys(functions(holder)[:1], holder["bytes"]))
@@ -183,11 +188,8 @@ os.exit(0)
 @pytest.mark.parametrize("interpreter", INTERPRETERS[:2])
 def test_a_table_after_a_call(oomrec, tmp_path, interpreter):
     """From 5.4 on Lua does not say where it is when it makes one: the call's line would have it."""
-    (tmp_path / "tables.lua").write_text(TABLES)
-    run = oomrec(
-        "run", "--mode", "exact", "--dump-at-exit", "--", interpreter, "tables.lua", exits=0
-    )
-    shown = oomrec.json("show", "--at", "end", run.only_bundle())
+    exact = "--mode", "exact"
+    shown = shown_at_end(oomrec, tmp_path, "tables.lua", TABLES, *exact, interpreter=interpreter)
     blocks: Counter = Counter()
     for holder in shown["holders"]:
         blocks.update(dict.fromkeys(functions(holder)[:1], holder["count"]))
@@ -197,15 +199,14 @@ def test_a_table_after_a_call(oomrec, tmp_path, interpreter):
 
 @pytest.mark.needs_program("lua5.4")
 def test_code_without_lines_and_code_of_a_string(oomrec, tmp_path):
-    (tmp_path / "stripped.lua").write_text(
+    text = (
         "local code = string.dump(load([[local kept = {}\n"
         "for i = 1, 300 do kept[i] = string.rep('s', 100000) .. i end return kept]]), true)\n"
         "A = load(code)()\n"
         "B = load([[local kept = {}\nfor i = 1, 200 do\n"
         "kept[i] = string.rep('t', 100000) .. i end return kept]])()\nos.exit(0)\n"
     )
-    run = oomrec("run", "--dump-at-exit", "--", "lua5.4", "stripped.lua", exits=0)
-    shown = oomrec.json("show", "--at", "end", run.only_bundle())
+    shown = shown_at_end(oomrec, tmp_path, "stripped.lua", text, interpreter="lua5.4")
     innermost = [
         next(frame for frame in holder["stack"] if frame["function"] == "main chunk")
         for holder in shown["holders"][:2]
@@ -307,3 +308,43 @@ def test_states_of_threads(oomrec, tmp_path):
                 break
     assert abs(live["first.lua"] - 25_000_000) < 1_000_000, live
     assert abs(live["second.lua"] - 15_000_000) < 1_000_000, live
+
+
+FORKS = r"""
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+typedef struct lua_State lua_State;
+lua_State* luaL_newstate(void);
+static int to_child(lua_State* state) {
+  (void)state;
+  const pid_t child = fork();
+  if (child == 0) return 0;
+  waitpid(child, NULL, 0);
+  _Exit(0);
+}
+int main(void) {
+  lua_State* state = luaL_newstate();
+  luaL_openlibs(state);
+  lua_pushcclosure(state, to_child, 0);
+  lua_setglobal(state, "to_child");
+  luaL_loadfilex(state, "forks.lua", NULL);
+  lua_pcallk(state, 0, 0, 0, 0, NULL);
+}
+"""
+
+
+@pytest.mark.needs_file("/usr/lib/*/liblua5.4.so.0")
+def test_a_child_that_goes_on_with_its_parents_state(oomrec, tmp_path):
+    """Its session has other ids for the functions that the parent's stacks have."""
+    text = (
+        "local kept = {}\nlocal function fill(count)\n  for i = 1, count do\n"
+        "    kept[#kept + 1] = string.rep('x', 100000) .. #kept\n  end\nend\n"
+        "for i = 1, 300 do load('K = string.rep(\\'y\\', 3000) .. ' .. i)() end\n"
+        "fill(5) to_child()\nfill(400)\nos.exit(0)\n"
+    )
+    written(tmp_path / "forks.lua", text)
+    host = built(tmp_path, "forks", FORKS, "-l:liblua5.4.so.0")
+    run = oomrec("run", "--mode", "exact", "--dump-at-exit", "--", host, exits=0)
+    holders = oomrec.json("show", "--at", "end", run.only_bundle())["holders"]
+    assert functions(holders[0]) == ["function <forks.lua:2>:4", "main chunk:9"], holders[0]

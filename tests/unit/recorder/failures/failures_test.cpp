@@ -368,7 +368,7 @@ TEST_CASE("an exit within ten seconds of the failure and of its bundle is no rec
   }
 }
 
-TEST_CASE("nobody exits of a warning") {
+TEST_CASE("an exit after a warning is a recovery") {
   Fixture f;
   warn_near_limit();
   recorder::complete_outcome_at_end(kHook, 3, system::monotonic_ns());

@@ -88,7 +88,7 @@ TEST_CASE("the states that run, the innermost first") {
     stack[3] = stack[5] = other;
     CHECK(running(*cache, stack) == std::vector{other, outer, main});
   }
-  SUBCASE("what is left of a coroutine that ended") {
+  SUBCASE("a pointer to a coroutine that has ended") {
     lua.states[2]->put(k54.state.call, inner + 96);
     CHECK(running(*cache, stack) == std::vector{outer, main});
   }
