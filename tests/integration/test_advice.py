@@ -1,5 +1,6 @@
 """Advice on real programs: for each rule one that makes the mistake, and one that looks alike."""
 
+import glob
 import re
 import subprocess
 import sys
@@ -174,6 +175,28 @@ def test_a_jvm_at_its_cgroups_limit(oomrec, tmp_path, option, words):
 def test_a_program_without_such_a_heap_at_its_cgroups_limit(oomrec, victim):
     run = oomrec("run", "--cgroup", "150M", "--", sys.executable, victim("python/grow_objects.py"))
     assert "heap" not in limit_advice(oomrec, run.bundles()[0])
+
+
+TCMALLOC = "libtcmalloc_minimal.so.4"
+
+
+@pytest.mark.parametrize(
+    "variables, named",
+    [
+        ({"TCMALLOC_HEAP_LIMIT_MB": "60", "MIMALLOC_LIMIT_OS_ALLOC": "1"}, True),
+        ({"TCMALLOC_HEAP_LIMIT_MB": "0", "MIMALLOC_LIMIT_OS_ALLOC": "1"}, False),
+    ],
+    ids=["its own", "none"],
+)
+def test_the_limit_that_a_variable_sets_for_the_allocator(oomrec, tmp_path, variables, named):
+    """Without a limit only the last request fails, by its size."""
+    found = glob.glob(f"/usr/lib/*/{TCMALLOC}") or pytest.skip(f"no {TCMALLOC}")
+    grows = "kept = [bytearray(1 << 20) for _ in range(100)]\nbytearray(1 << 62)"
+    variables |= {"LD_PRELOAD": found[0]}
+    run = oomrec("run", "--", sys.executable, "-c", grows, env=variables)
+    text = limit_advice(oomrec, run.bundles()[0])
+    words = "TCMALLOC_HEAP_LIMIT_MB=60 in its environment limits the allocator"
+    assert (words in text) == named and "MIMALLOC" not in text, text
 
 
 RESIDENT = """\

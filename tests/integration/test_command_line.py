@@ -135,6 +135,14 @@ def test_a_bad_variable_is_named(oomrec):
     assert "invalid value 'lots' for OOMREC_LIMIT" in run.stderr
 
 
+@pytest.mark.parametrize("words", ["--version", "run -- true"])
+def test_variables_of_the_programs_allocator_are_not_the_commands(oomrec, words):
+    """The command is linked with mimalloc: a limit would end it, and the statistics are not its own."""
+    variables = {"MIMALLOC_LIMIT_OS_ALLOC": "1", "MIMALLOC_SHOW_STATS": "1"}
+    run = oomrec(*words.split(), env=variables, exits=0)
+    assert run.stderr == ""
+
+
 def test_an_empty_result_is_valid_json(oomrec):
     run = oomrec("ls", "--json", exits=1)
     assert run.json() == {"schema_version": 1, "bundles": [], "recordings": None}

@@ -50,6 +50,7 @@ struct LimitFacts {
   std::uint64_t unmapped_shared_bytes = 0;  // of its cgroup, as sections::unmapped_shared_bytes()
   std::string program;
   HeapLimit heap;
+  std::string allocator_limit;  // "TCMALLOC_HEAP_LIMIT_MB=200"; empty: no variable sets one
 };
 
 struct AdviceFacts {

@@ -2,8 +2,10 @@
 #include <span>
 #include <unordered_map>
 
+#include "common/facts/environment.h"
 #include "common/text/text.h"
 #include "tools/base/error.h"
+#include "tools/base/fact_reader.h"
 #include "tools/bundles/opening/open.h"
 #include "tools/bundles/ranks/merged.h"
 #include "tools/bundles/store/trigger.h"
@@ -224,6 +226,27 @@ LimitFacts limit_facts(const recording::Recording& recording, const session::End
   return facts;
 }
 
+// A limit that the allocator in use takes from the environment, which nothing in /proc shows.
+std::string allocator_limit_of(const bundles::Source& source) {
+  struct Variable {
+    std::string_view allocator, name, unlimited;  // the value that sets no limit
+  };
+  constexpr Variable kVariables[] = {
+      {"tcmalloc", "TCMALLOC_HEAP_LIMIT_MB", "0"},
+      {"mimalloc", "MIMALLOC_LIMIT_OS_ALLOC", "0"},
+      {"mimalloc", "MIMALLOC_DISALLOW_OS_ALLOC", "0"},  // the same since 2.1
+  };
+  if (source.bundle.empty()) return {};
+  const Json environment = read_json(source.bundle, "environment.json");
+  const std::string allocator = recording::allocator_of(*source.recording);
+  for (const Variable& variable : kVariables) {
+    const auto value = text_of(member(environment, facts::kVariablesKey), variable.name);
+    if (value && *value != variable.unlimited && allocator == variable.allocator)
+      return std::string{variable.name} + "=" + printable(*value);
+  }
+  return {};
+}
+
 void add_request_stack(AdviceFacts& facts, const bundles::Source& source, std::uint32_t node) {
   const std::vector<recording::LocationId> ids = source.locations->of_stack(node);
   const recording::Locations& locations = *source.locations;
@@ -264,6 +287,8 @@ AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks) {
   facts.limit = limit_facts(
       recording, examined ? source.ending->evidence.levels : recording.header().end_levels,
       examined ? source.ending->evidence.account : recording.header().account, verdict);
+  if (facts.verdict == VerdictCode::allocation_failed)
+    facts.limit.allocator_limit = allocator_limit_of(source);
   if (recording.weight() == recording::Weight::resident) {
     facts.limit.unmapped_shared_bytes = sections::unmapped_shared_bytes(source);
     facts.unheld_heap_bytes = sections::heap_without_holder_bytes(recording);

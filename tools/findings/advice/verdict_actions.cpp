@@ -48,7 +48,13 @@ std::string kernel_kill_text(const AdviceFacts& facts) {
   }
 }
 
-std::string unexplained_text(const AdviceFacts&) {
+std::string unexplained_text(const AdviceFacts& facts) {
+  if (!facts.limit.allocator_limit.empty()) {
+    return fmt::format(
+        "No limit of the system explains it, and {} in its environment limits the allocator: raise "
+        "or unset that.",
+        facts.limit.allocator_limit);
+  }
   return "No limit that can be read explains it. Compare `ulimit -a`, `free -m` and "
          "`sysctl vm.overcommit_memory`, and ask for the memory in smaller pieces.";
 }
