@@ -22,16 +22,18 @@ std::uint64_t header_bytes(const session::View& view) noexcept {
 std::uint64_t held_in_memory(const session::View& view, std::uint64_t live_bytes) noexcept {
   const session::Residency* const look = view.residency();
   if (look == nullptr) return live_bytes;
-  std::uint64_t bytes = live_bytes, without_row = look->untouched_bytes;
+  std::uint64_t without_row = look->untouched_bytes, rows_live = 0, rows_resident = 0;
   session::Holder holder{};
   view.for_each_residency_row([&](const ResidencyRow& row) noexcept {
     without_row -= std::min(without_row, row.untouched_bytes);
     if (!view.read(session::TableId::holders, row.holder, holder)) return;
-    const std::uint64_t live = holder.live_bytes;
-    bytes += resident_by(row, live);
-    bytes -= std::min(bytes, live);
+    // Below zero: what it freed is published, and not yet what it allocated.
+    const std::uint64_t live = holder.live_bytes > INT64_MAX ? 0 : holder.live_bytes.load();
+    rows_live += live;
+    rows_resident += resident_by(row, live);
   });
-  return bytes - std::min(bytes, without_row);
+  const std::uint64_t all = live_bytes + rows_resident, absent = rows_live + without_row;
+  return all - std::min(all, absent);
 }
 
 Rows::Rows(const session::View& view) noexcept : block_header_bytes_(block_header_bytes(view)) {

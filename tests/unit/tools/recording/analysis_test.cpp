@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "common/residency/rows.h"
 #include "tests/unit/tools/recording_image.h"
 #include "tools/base/error.h"
 #include "tools/recording/analysis/call_tree.h"
@@ -357,4 +358,17 @@ TEST_CASE("statistics by native function name no line of Python") {
   CHECK(largest(recording::Frames::both).function == "ones");
   CHECK(largest(recording::Frames::python).function == "ones");
   CHECK(largest(recording::Frames::native).kind == recording::Location::Kind::native);
+}
+
+TEST_CASE("a holder whose published sum is below zero takes nothing from what is in memory") {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  RecordingImage image;
+  const auto holds = [&](const char* function, std::uint64_t bytes) {
+    image.holder(image.stack({image.python("/p/train.py", function, 7)}), Space::map, bytes, 1, 1);
+  };
+  holds("freed", std::uint64_t{} - kMiB);  // by a thread that had not published what it allocated
+  holds("filled", 100 * kMiB);
+  image.look({{1, 0, kMiB, 0, 0, 0}, {2, 0, 40 * kMiB, 0, 0, 0}});
+  const session::View view = image.session().view();
+  CHECK(residency::held_in_memory(view, 100 * kMiB) == 60 * kMiB);
 }
