@@ -64,16 +64,16 @@ void add_unexplained(Verdict& verdict, const DeathFacts& facts) noexcept {
     line.size(std::min(recorded, account.own_bytes()));
     constexpr std::uint64_t kSmall = std::uint64_t{1} << 20;
     if (account.own_shared_bytes >= kSmall)
-      line.add("; ").size(account.own_shared_bytes).add(" are shared memory (memfd, shm, tmpfs)");
+      line.add("; ").size(account.own_shared_bytes).add(" are shared memory (memfd, tmpfs)");
     if (account.own_file_bytes >= kSmall)
       line.add("; ").size(account.own_file_bytes).add(" are mapped files");
     if (account.own_anonymous_bytes >= recorded + kSmall)
       line.add("; ")
           .size(account.own_anonymous_bytes - recorded)
           .add(
-              " are private memory that was not recorded (stacks, data of modules, mappings by raw "
-              "system calls, what allocators keep free, reservations and private file mappings in "
-              "use, memory from before a fork)");
+              " are private memory that was not recorded (stacks, data of modules, raw mappings, "
+              "what allocators keep free, reservations and file mappings in use, memory from before "
+              "a fork)");
   });
 }
 

@@ -586,3 +586,19 @@ TEST_CASE("a SIGBUS from the kernel is due to shared memory if there was too lit
     CHECK(verdict.limit.kind == LimitKind::none);
   }
 }
+
+TEST_CASE("the longest sentence about unrecorded memory is whole") {
+  constexpr u64 kLong = 1023 * kMiB + 920 * 1024;  // 1023.9 MiB
+  const TrainingSession session;
+  EndEvidence end{with_line(death_by(9, kCounted, 1), KernelLine::cgroup), {}, {}};
+  end.account.source = static_cast<u32>(AccountSource::kill_line);
+  end.account.own_shared_bytes = end.account.own_file_bytes = kLong;
+  end.account.own_anonymous_bytes = kLong * 1000;
+  const auto evidence = evidence_of(
+      verdict::verdict_of(session.view(), Trigger::killed, 0, {}, "oom_killed", &end));
+  const auto line = std::ranges::find_if(evidence, [](const std::string& one) {
+    return one.find("private memory that was not recorded") != one.npos;
+  });
+  REQUIRE(line != evidence.end());
+  CHECK(line->ends_with("from before a fork)"));
+}
