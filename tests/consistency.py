@@ -86,6 +86,18 @@ def of_what_it_held(shown):
     most = max(bytes_held, size_of(*resident.group(3, 4)) if resident else 0)
     if by_kernel > 64 * MIB and most < by_kernel / 4 and "account" not in shown:
         yield f"the kernel saw {by_kernel} bytes resident: {summary}"
+    of_holders = sum(row["resident_bytes"] or 0 for row in shown["holders"])
+    if shown["holders_at"] == "end" and bytes_held < of_holders / 2 - 16 * MIB:
+        yield f"its holders have {of_holders} bytes in memory: {summary}"
+
+
+MOST_TEXT = 319  # bytes of a line of evidence (common/facts/verdict.h)
+
+
+def of_whole_sentences(shown):
+    for sentence in shown["verdict"]["evidence"]:
+        if len(sentence.encode()) >= MOST_TEXT:
+            yield f"cut: {sentence}"
 
 
 def of_the_end(shown):
@@ -122,6 +134,7 @@ CHECKS = [
     of_the_limit,
     of_failures,
     of_what_it_held,
+    of_whole_sentences,
     of_the_end,
     of_certainty,
 ]
