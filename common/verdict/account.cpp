@@ -72,7 +72,8 @@ void add_unexplained(Verdict& verdict, const DeathFacts& facts) noexcept {
           .size(account.own_anonymous_bytes - recorded)
           .add(
               " are private memory that was not recorded (stacks, data of modules, raw mappings, "
-              "what allocators keep free, reservations and file mappings in use, memory from before "
+              "what allocators keep free, reservations and file mappings in use, memory from "
+              "before "
               "a fork)");
   });
 }

@@ -80,13 +80,35 @@ def test_the_files_that_a_page_names_exist(page):
     assert [path for path in named if not (SOURCE / path).exists()] == []
 
 
-def test_each_kind_of_change_names_its_files_and_tests():
+PRODUCT = ("shim/", "recorder/", "common/", "tools/")
+IN_THREE_FILES = {
+    "A hook",
+    "A verdict",
+    "An option",
+    "An export format",
+    "A trigger",
+    "A report's tab",
+}
+
+
+def test_each_kind_of_change_is_a_few_steps_in_a_few_files():
+    """What stands below the steps, as "Only …", is not for the usual change."""
     page = (SOURCE / "docs" / "changing.md").read_text()
-    changes = page.split("\n## ")[1:]
-    assert len(changes) == 12
-    for change in changes:
+    changes = {text.splitlines()[0]: text for text in page.split("\n## ")[1:]}
+    assert len(changes) == 14 and set(changes) >= IN_THREE_FILES
+    for name, change in changes.items():
         edited, _, test = change.partition("\nTest: ")
-        assert paths(edited) and paths(test), change.splitlines()[0]
+        assert paths(edited) and paths(test), name
+        steps = re.findall(r"(?ms)^\d\. .*?(?=^\S|\Z)", edited)
+        assert len(steps) <= 4 or name == "An architecture", name
+        product = {
+            path
+            for path in paths("".join(steps))
+            if path.startswith(PRODUCT) and not path.endswith(".md")
+        }
+        examples = {path for step in steps if "A new file beside" in step for path in paths(step)}
+        if name in IN_THREE_FILES:
+            assert len(product - examples) + bool(examples) <= 3, (name, product)
 
 
 def test_the_names_that_changing_md_gives_are_in_the_sources():

@@ -1,6 +1,7 @@
 // `oomrec export`: a recording in the formats of other tools.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -183,9 +184,10 @@ int export_rows(const bundles::ReadOptions& options, const std::vector<std::stri
 int export_command(const Words& words) {
   Arguments arguments{
       "export", "[OPTIONS] --format FORMAT [BUNDLE]…",
-      "Writes a recording in another tool's format: flamegraph.pl (folded), speedscope, pprof, "
-      "Perfetto, PyTorch's memory_viz, GPU Memory Profiler (telemetry); or as JSON or CSV; or "
-      "bundles as rows of a table of deaths (row).",
+      fmt::format(
+          "Writes a recording in another tool's format: {}; or as JSON or CSV; or bundles as "
+          "rows of a table of deaths (row).",
+          fmt::join(views::tools_with_formats(), ", ")),
       kExportExamples};
   ExportOptions options;
   arguments.positionals(

@@ -70,10 +70,7 @@ int report(const ReportCommand& command, const Words& words) {
                  "overwrite the default file, even if it is not a report");
   arguments.flag("--redact", options.redact, "leave out private data, as `oomrec redact` does");
   arguments.flag("--open", options.in_browser, "open it in the browser");
-  arguments.choice("--view", "VIEW", options.view,
-                   {"overview", "timeline", "flame", "table", "leaks", "fragmentation", "processes",
-                    "environment"},
-                   "the view to open at");
+  arguments.choice("--view", "VIEW", options.view, views::report_views(), "the view to open at");
   arguments.option("--label", "TEXT", options.label,
                    "select what was allocated under this label of the program's own");
   add_frames_choice(arguments, options.frames, "both");

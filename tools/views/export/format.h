@@ -34,6 +34,7 @@ struct ExportRequest {
 
 struct Format {
   std::string_view name;
+  std::string_view tool;          // that reads it, in the help; empty: a format of oomrec's own
   std::vector<Content> contents;  // the first one is the default
   bool combines;                  // by default, the file holds all of them
   bool single_figure;             // of a holder; --at and --count choose it
@@ -43,6 +44,7 @@ struct Format {
 
 std::span<const Format> formats();
 std::vector<std::string> format_names();
+std::vector<std::string_view> tools_with_formats();
 
 // Throws Error with bad_input if no format has that name.
 const Format& format_of(const std::string& name);
@@ -50,15 +52,5 @@ const Format& format_of(const std::string& name);
 // The contents that `name` (one of kContentNames) requests; the default of the format if it is
 // empty. Throws Error with bad_input if the format cannot hold them.
 std::vector<Content> choose_contents(const Format& format, const std::string& name);
-
-void write_folded(const ExportRequest&, Output&);
-void write_speedscope(const ExportRequest&, Output&);
-void write_pprof(const ExportRequest&, Output&);
-void write_json(const ExportRequest&, Output&);
-void write_csv(const ExportRequest&, Output&);
-void write_perfetto(const ExportRequest&, Output&);
-void write_memory_viz(const ExportRequest&, Output&);
-void write_telemetry(const ExportRequest&, Output&);
-void write_row(const ExportRequest&, Output&);
 
 }  // namespace oomrec::tools::views

@@ -7,6 +7,18 @@
 #include "tools/views/export/format.h"
 
 namespace oomrec::tools::views {
+
+// Each in a file of its own.
+void write_folded(const ExportRequest&, Output&);
+void write_speedscope(const ExportRequest&, Output&);
+void write_pprof(const ExportRequest&, Output&);
+void write_json(const ExportRequest&, Output&);
+void write_csv(const ExportRequest&, Output&);
+void write_perfetto(const ExportRequest&, Output&);
+void write_memory_viz(const ExportRequest&, Output&);
+void write_telemetry(const ExportRequest&, Output&);
+void write_row(const ExportRequest&, Output&);
+
 namespace {
 
 bool can_hold(const Format& format, Content content) {
@@ -20,16 +32,16 @@ std::span<const Format> formats() {
   using enum Encoding;
   // clang-format off
   static const Format kFormats[] = {
-      // name         contents                       combines  single     encoding  written by
-      {"folded",      {holders},                     false,    true,      text,     write_folded},
-      {"speedscope",  {holders},                     false,    false,     text,     write_speedscope},
-      {"pprof",       {holders},                     false,    false,     binary,   write_pprof},
-      {"json",        {holders, timeline, events},   false,    false,     text,     write_json},
-      {"csv",         {holders, timeline, events},   false,    false,     text,     write_csv},
-      {"perfetto",    {timeline, holders},           true,     false,     binary,   write_perfetto},
-      {"memory_viz",  {holders, events},             true,     false,     binary,   write_memory_viz},
-      {"telemetry",   {timeline, events},            false,    false,     text,     write_telemetry},
-      {"row",         {holders},                     false,    false,     text,     write_row},
+      // name         read by                              contents                       combines  single     encoding  written by
+      {"folded",      "flamegraph.pl (folded)",            {holders},                     false,    true,      text,     write_folded},
+      {"speedscope",  "speedscope",                        {holders},                     false,    false,     text,     write_speedscope},
+      {"pprof",       "pprof",                             {holders},                     false,    false,     binary,   write_pprof},
+      {"json",        "",                                  {holders, timeline, events},   false,    false,     text,     write_json},
+      {"csv",         "",                                  {holders, timeline, events},   false,    false,     text,     write_csv},
+      {"perfetto",    "Perfetto",                          {timeline, holders},           true,     false,     binary,   write_perfetto},
+      {"memory_viz",  "PyTorch's memory_viz",              {holders, events},             true,     false,     binary,   write_memory_viz},
+      {"telemetry",   "GPU Memory Profiler (telemetry)",   {timeline, events},            false,    false,     text,     write_telemetry},
+      {"row",         "",                                  {holders},                     false,    false,     text,     write_row},
   };
   // clang-format on
   return kFormats;
@@ -39,6 +51,13 @@ std::vector<std::string> format_names() {
   std::vector<std::string> names;
   for (const Format& format : formats()) names.emplace_back(format.name);
   return names;
+}
+
+std::vector<std::string_view> tools_with_formats() {
+  std::vector<std::string_view> tools;
+  for (const Format& format : formats())
+    if (!format.tool.empty()) tools.push_back(format.tool);
+  return tools;
 }
 
 const Format& format_of(const std::string& name) {

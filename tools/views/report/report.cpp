@@ -81,11 +81,22 @@ std::string_view take_up_to(std::string_view mark, std::string_view& page) {
   return part;
 }
 
+std::string_view empty_page() {
+  return {kReportPage, static_cast<std::size_t>(kReportPageEnd - kReportPage)};
+}
+
 }  // namespace
+
+std::vector<std::string> report_views() {
+  std::string_view page = empty_page();
+  take_up_to("data-views=\"", page);
+  const std::vector<std::string_view> names = split(take_up_to("\"", page), ' ');
+  return {names.begin(), names.end()};
+}
 
 std::string report_page(std::string_view title, const InitialView& initial_view,
                         const std::string& data) {
-  std::string_view page{kReportPage, static_cast<std::size_t>(kReportPageEnd - kReportPage)};
+  std::string_view page = empty_page();
   std::string html;
   html.reserve(page.size() + data.size() / 3 * 4 + title.size() + 1024);
   html += take_up_to("OOMREC_VIEW", page);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/bundles/store/source.h"
 
@@ -20,6 +21,9 @@ struct InitialView {
   std::string_view label;   // only the blocks of this label; empty: all
   std::string_view frames;  // "python", "native" or "both", which is the page's default, too
 };
+
+// The names of the page's views, in the order of its tabs.
+std::vector<std::string> report_views();
 
 // `data`: any bytes.
 std::string report_page(std::string_view title, const InitialView& initial_view,

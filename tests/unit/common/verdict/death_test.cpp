@@ -594,8 +594,8 @@ TEST_CASE("the longest sentence about unrecorded memory is whole") {
   end.account.source = static_cast<u32>(AccountSource::kill_line);
   end.account.own_shared_bytes = end.account.own_file_bytes = kLong;
   end.account.own_anonymous_bytes = kLong * 1000;
-  const auto evidence = evidence_of(
-      verdict::verdict_of(session.view(), Trigger::killed, 0, {}, "oom_killed", &end));
+  const auto evidence =
+      evidence_of(verdict::verdict_of(session.view(), Trigger::killed, 0, {}, "oom_killed", &end));
   const auto line = std::ranges::find_if(evidence, [](const std::string& one) {
     return one.find("private memory that was not recorded") != one.npos;
   });

@@ -1,6 +1,6 @@
 """Joins the parts of the report's page into one file that loads nothing from a network.
 
-assemble.py PAGE.html D3.min.js OUT: replaces each <script src="…"> and <link rel="stylesheet" href="…"> of
+assemble.py PAGE.html D3.min.js OUT DEPFILE: replaces each <script src="…"> and <link rel="stylesheet" href="…"> of
 the skeleton PAGE.html by an element with that file's text. The files are beside the skeleton, except d3.
 """
 
@@ -11,9 +11,13 @@ from pathlib import Path
 WORDS = ("OOMREC_VIEW", "OOMREC_LABEL", "OOMREC_FRAMES", "OOMREC_TITLE", "OOMREC_DATA")
 
 
-def assembled(skeleton: Path, d3: Path) -> str:
+def assembled(skeleton: Path, d3: Path) -> tuple[str, list[Path]]:
+    """The page, and the files that it is made of."""
+    parts = []
+
     def part(name: str) -> str:
         path = d3 if name == d3.name else skeleton.parent / name
+        parts.append(path)
         text = path.read_text(encoding="utf-8")
         # An end tag in the text would end the element early, and `oomrec report` replaces each word once.
         for forbidden in ("</script", "</style", *WORDS):
@@ -30,13 +34,18 @@ def assembled(skeleton: Path, d3: Path) -> str:
         lambda found: f"<style>\n{part(found[1])}</style>",
         page,
     )
-    return re.sub(
+    page = re.sub(
         r'<script src="([^"]+)"></script>',
         lambda found: f"<script>\n{part(found[1])}</script>",
         page,
     )
+    return page, parts
 
 
 if __name__ == "__main__":
-    skeleton, d3, out = map(Path, sys.argv[1:])
-    out.write_text(assembled(skeleton, d3), encoding="utf-8")
+    skeleton, d3, out, depfile = map(Path, sys.argv[1:])
+    page, parts = assembled(skeleton, d3)
+    out.write_text(page, encoding="utf-8")
+    depfile.write_text(
+        f"{out}: {' '.join(str(path).replace(' ', chr(92) + ' ') for path in parts)}\n"
+    )

@@ -1,10 +1,6 @@
 // Starts the page: reads the data, builds header and tabs, and draws the requested view.
 "use strict";
 
-report.order = [
-  "overview", "timeline", "flame", "table", "leaks", "fragmentation", "processes", "environment"
-];
-
 const main = {
   at: (id) => document.getElementById(id),
 
@@ -147,6 +143,8 @@ const main = {
     document.documentElement.dataset.ready = "";
   },
 };
+
+report.order = main.at("tabs").dataset.views.split(" ");
 
 main.start().catch((error) => {
   main.at("panel").replaceChildren(report.element(
