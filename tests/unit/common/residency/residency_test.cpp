@@ -2,13 +2,17 @@
 #include "common/residency/residency.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "common/machine/page.h"
@@ -373,6 +377,27 @@ TEST_CASE("static variables are the executable's data, and what follows it witho
 TEST_CASE("without smaps nobody has looked") {
   tests::Machine machine;
   CHECK(look().found.time_ns == 0);
+}
+
+TEST_CASE("a process whose main thread has ended is looked at by another thread") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    static const pid_t main_thread = getpid();
+    pthread_t thread;
+    const auto look_later = [](void*) -> void* {
+      const std::string path = "/proc/self/task/" + std::to_string(main_thread) + "/maps";
+      char first;
+      while (system::File::open(path.c_str(), O_RDONLY).read(&first, 1) == 1) usleep(1000);
+      const Looked looked = look();
+      _exit(looked.found.time_ns != 0 && looked.found.touched_bytes > kMiB ? 0 : 1);
+    };
+    if (pthread_create(&thread, nullptr, look_later, nullptr) != 0) _exit(2);
+    syscall(SYS_exit, 0);  // as pthread_exit(), which unwinds the test
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 TEST_CASE("what became resident later is credited to the newest memory") {
