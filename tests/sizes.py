@@ -11,6 +11,15 @@ def take_up(held: int, requested: int, count: int = 1) -> bool:
     return count * requested <= held < count * (requested + MOST_ROUNDED)
 
 
+def held_by(shown: dict, function: str, key: str = "bytes") -> int:
+    """What the holders with this function in their stacks hold together."""
+    return sum(
+        holder[key]
+        for holder in shown["holders"]
+        if any(frame["function"] == function for frame in holder["stack"])
+    )
+
+
 def bytes_in(rows: list[dict], function: str, space: str) -> int:
     """What a function, or one with this in its name, holds in a space."""
     return sum(

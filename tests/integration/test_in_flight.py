@@ -5,7 +5,7 @@ import os
 import re
 
 import pytest
-from sizes import take_up
+from sizes import held_by, take_up
 
 MIB = 1 << 20
 
@@ -22,14 +22,6 @@ def killed(oomrec, victim, cgroup):
     return run
 
 
-def holding(shown: dict, function: str) -> int:
-    return sum(
-        holder["bytes"]
-        for holder in shown["holders"]
-        if any(frame["function"] == function for frame in holder["stack"])
-    )
-
-
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize("what, api", [("populate", "mmap"), ("locked", "malloc")])
 def test_the_request_is_named_and_held(killed, what, api):
@@ -40,7 +32,7 @@ def test_the_request_is_named_and_held(killed, what, api):
     assert (request["api"], request["size"]) == (api, 500 * MIB)
     assert what in {frame["function"] for frame in request["stack"]}
     assert f"it was inside {api} of 500.0 MiB" in shown["verdict"]["summary"]
-    assert holding(shown, what) == 500 * MIB and take_up(holding(shown, "keep"), MIB, 40)
+    assert held_by(shown, what) == 500 * MIB and take_up(held_by(shown, "keep"), MIB, 40)
     needed = [
         int(m) for hint in shown["advice"] for m in re.findall(r"--cgroup (\d+)M", hint["text"])
     ]
@@ -56,12 +48,12 @@ def test_a_realloc_that_copies_still_has_its_old_block(killed):
     shown = killed("resize", {"LD_PRELOAD": jemalloc})
     assert shown["in_flight"]["api"] == "realloc" and shown["in_flight"]["size"] == 150 * MIB
     # jemalloc, whose realloc copies, has no size between 80 and 96 MiB.
-    assert 90 * MIB <= holding(shown, "old_block") <= 96 * MIB
-    assert holding(shown, "resize") == 150 * MIB
+    assert 90 * MIB <= held_by(shown, "old_block") <= 96 * MIB
+    assert held_by(shown, "resize") == 150 * MIB
 
 
 @pytest.mark.needs_cgroup_write
 def test_a_call_that_returned_is_not_in_flight(killed):
     shown = killed("afterwards")
     assert shown["in_flight"] is None and "it was inside" not in shown["verdict"]["summary"]
-    assert holding(shown, "main") >= 540 * MIB
+    assert held_by(shown, "main") >= 540 * MIB

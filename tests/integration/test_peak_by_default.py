@@ -6,6 +6,7 @@ import json
 
 import pytest
 from report_page import Page
+from sizes import held_by
 
 MIB = 1 << 20
 FREES = """
@@ -26,21 +27,13 @@ def ended_well(oomrec, python):
     return run.only_bundle()
 
 
-def held_by_load(shown: dict) -> int:
-    return sum(
-        holder["bytes"]
-        for holder in shown["holders"]
-        if "load" in {frame["function"] for frame in holder["stack"]}
-    )
-
-
 def test_show(oomrec, ended_well):
     shown = oomrec.json("show", ended_well)
-    assert shown["holders_at"] == "peak" and held_by_load(shown) >= 200 * MIB
+    assert shown["holders_at"] == "peak" and held_by(shown, "load") >= 200 * MIB
     page = oomrec("show", ended_well).stdout
     assert "(at the peak of each space; --at end: what was left)" in page
     shown = oomrec.json("show", "--at", "end", ended_well)
-    assert shown["holders_at"] == "end" and held_by_load(shown) == 0
+    assert shown["holders_at"] == "end" and held_by(shown, "load") == 0
     assert "at the peak" not in oomrec("show", "--at", "end", ended_well).stdout
 
 
