@@ -6,7 +6,7 @@ import socket
 import subprocess
 
 import pytest
-from conftest import built
+from conftest import built, written
 
 MIB = 1 << 20
 LIVES_ON = "begun\nchildren: none, signals: 0\nexit handlers ran\n"
@@ -64,18 +64,14 @@ def test_a_recording_in_private_memory_is_reported(preload, victim, tmp_path):
     assert quiet.stderr == ""
 
 
-def test_a_file_in_place_of_the_dump_directory(preload, victim, tmp_path):
-    (tmp_path / "file").touch()
-    run = run_limited(preload, victim, None, OOMREC_DUMP_DIR=str(tmp_path / "file"))
-    (line,) = lines_with(run, "Not a directory")
-    assert line.startswith(f"oomrec: {tmp_path}/file: Not a directory; the bundle went to ")
-
-
-def test_a_file_in_place_of_the_session_directory(preload, victim, tmp_path):
-    (tmp_path / "file").touch()
-    run = run_limited(preload, victim, None, OOMREC_SESSION_DIR=str(tmp_path / "file"))
-    (line,) = lines_with(run, "Not a directory")
-    assert line.startswith(f"oomrec: {tmp_path}/file: Not a directory; the recording is in ")
+@pytest.mark.parametrize(
+    "name, instead",
+    [("OOMREC_DUMP_DIR", "the bundle went to"), ("OOMREC_SESSION_DIR", "the recording is in")],
+)
+def test_a_file_in_place_of_a_directory(preload, victim, tmp_path, name, instead):
+    file = written(tmp_path / "file", "")
+    (line,) = lines_with(run_limited(preload, victim, None, **{name: file}), "Not a directory")
+    assert line.startswith(f"oomrec: {file}: Not a directory; {instead} ")
 
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", "xx_XX.UTF-8", ""])
