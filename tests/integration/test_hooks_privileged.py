@@ -47,19 +47,11 @@ def run_as_nobody(plain, library, *command):
     return plain(*command, env=env, cwd="/", preexec_fn=as_nobody)
 
 
-def test_a_setuid_program_starts_unrecorded(plain, readable_library, setuid_program):
-    run = run_as_nobody(plain, readable_library, setuid_program)
+@pytest.mark.parametrize("shell, code", [((), 0), (("/bin/sh", "-c", '"$0"; exit 4'), 4)])
+def test_a_setuid_program_starts_unrecorded(plain, readable_library, setuid_program, shell, code):
+    """Also from a recorded shell: neither the loader nor the recorder prints anything."""
+    run = run_as_nobody(plain, readable_library, *shell, setuid_program)
     if run.stdout.startswith("plain"):
         pytest.skip("setuid has no effect here")
-    assert (run.stdout, run.exit_code) == ("privileged, not recorded\n", 0), str(run)
-    assert run.stderr == "", str(run)
-
-
-def test_a_recorded_shell_starts_it_silently(plain, readable_library, setuid_program):
-    """Neither the loader nor the recorder prints anything."""
-    script = f"{setuid_program}; exit 4"
-    run = run_as_nobody(plain, readable_library, "/bin/sh", "-c", script)
-    if run.stdout.startswith("plain"):
-        pytest.skip("setuid has no effect here")
-    assert run.stdout == "privileged, not recorded\n" and run.exit_code == 4, str(run)
+    assert (run.stdout, run.exit_code) == ("privileged, not recorded\n", code), str(run)
     assert run.stderr == "", str(run)
