@@ -1,7 +1,5 @@
 """`oomrec stress` grows under a limit, is recorded, and reports by its exit code how far it got."""
 
-import subprocess
-
 import pytest
 
 
@@ -29,16 +27,10 @@ def test_as_mappings(oomrec):
     assert shown["spaces"]["map"]["live_bytes"] >= 48 << 20
 
 
-def test_the_address_space_is_a_cap(oomrec):
+def test_the_address_space_is_a_cap(oomrec, plain):
     shell = 'ulimit -v 300000; exec "$0" stress --max 1G --step 32M --no-touch'
-    run = subprocess.run(
-        ["sh", "-c", shell, oomrec._prefix[0]],
-        cwd=oomrec.directory,
-        env=oomrec.environment,
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 3 and run.stdout.splitlines()[-1].startswith("refused at ")
+    run = plain("sh", "-c", shell, oomrec._prefix[0])
+    assert run.exit_code == 3 and run.stdout.splitlines()[-1].startswith("refused at ")
     assert oomrec.json("show")["verdict"]["code"] == "address_space_limit"
 
 
