@@ -36,10 +36,10 @@ def environment(directory: Path) -> dict[str, str]:
     }
 
 
-def command(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def command(directory: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "oomrec.jupyter", *words],
-        env=environment(directory),
+        env=environment(directory) | env,
         cwd=directory,
         capture_output=True,
         text=True,
@@ -170,12 +170,5 @@ def test_only_the_recorded_kernel_is_removed(tmp_path):
 def test_missing_jupyter_packages_are_named(tmp_path):
     (tmp_path / "jupyter_client").mkdir()
     (tmp_path / "jupyter_client" / "__init__.py").write_text("raise ImportError('not here')\n")
-    run = subprocess.run(
-        [sys.executable, "-m", "oomrec.jupyter", "install"],
-        env={**environment(tmp_path), "PYTHONPATH": f"{tmp_path}:{PACKAGE}"},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    run = command(tmp_path, "install", PYTHONPATH=f"{tmp_path}:{PACKAGE}")
     assert run.returncode == 2 and "pip install 'oomrec[jupyter]'" in run.stderr
