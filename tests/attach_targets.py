@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from conftest import written
 from started import Started
 from watching import wait_for
 
@@ -59,6 +62,12 @@ class Told:
 
     def __call__(self, line: str) -> str:
         return self.process.tell(f"{line}\n").line().strip()
+
+
+def starts_ready(plain, program: str, python: str = sys.executable) -> Started:
+    """program.py of this text, which has printed "ready" and reads its stdin."""
+    script = written(plain.directory / "program.py", program)
+    return plain.start(python, script, stdin=subprocess.PIPE).once("ready")
 
 
 def live(oomrec, program, space: str) -> int:

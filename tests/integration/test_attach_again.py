@@ -7,11 +7,10 @@ import re
 import signal
 import struct
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from attach_targets import copies, needs_tracing, rows, rows_with, say
+from attach_targets import copies, needs_tracing, rows, rows_with, say, starts_ready
 from conftest import built, full, rounds
 from pythons import find_python
 from sizes import take_up
@@ -231,22 +230,21 @@ def has_line(oomrec, pid: int, file: str, *lines: int) -> bool:
     return any((row["file"] or "").endswith(file) and row["line"] in lines for row in found)
 
 
-def test_a_python_program_is_attached_to_again(oomrec, plain, tmp_path):
+def test_a_python_program_is_attached_to_again(oomrec, plain):
     """Its allocators are replaced each time, and each time lines are found."""
-    script = tmp_path / "allocates.py"
-    script.write_text(
+    process = starts_ready(
+        plain,
         "import sys, threading\nstop = False\n"
         "def work():\n    while not stop:\n        kept = [str(i) * 3 for i in range(3000)]\n"
         "        kept.append(bytearray(300_000))\n"
         "threads = [threading.Thread(target=work) for _ in range(3)]\n"
         "for thread in threads:\n    thread.start()\n"
         "print('ready', flush=True)\nsys.stdin.readline()\nstop = True\n"
-        "for thread in threads:\n    thread.join()\nprint('ended')\n"
+        "for thread in threads:\n    thread.join()\nprint('ended')\n",
     )
-    process = plain.start(sys.executable, script, stdin=subprocess.PIPE).once("ready")
     for _ in range(rounds(6, 100)):
         assert oomrec("attach", process.pid).exit_code == 0
-        wait_for(lambda: has_line(oomrec, process.pid, "allocates.py", 5, 6))
+        wait_for(lambda: has_line(oomrec, process.pid, "program.py", 5, 6))
         assert oomrec("attach", "--detach", process.pid).exit_code == 0
     assert copies(process.pid) == 1
     ended = plain.finish(process, input="\n")
@@ -254,20 +252,20 @@ def test_a_python_program_is_attached_to_again(oomrec, plain, tmp_path):
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.11", full("3.12"), "3.13", "3.13t", "3.14"])
-def test_tracemalloc_is_started_after_the_attach(oomrec, plain, tmp_path, version):
+def test_tracemalloc_is_started_after_the_attach(oomrec, plain, version):
     """It calls our allocators; and they must not call it, whatever is attached to in which order."""
     interpreter = find_python(version)
     if interpreter is None:
         pytest.skip(f"no Python {version} here")
-    script = tmp_path / "traces.py"
-    script.write_text(
+    process = starts_ready(
+        plain,
         "import sys, tracemalloc\nprint('ready', flush=True)\n"
         "for line in sys.stdin.buffer.raw:\n    word = line.decode().strip()\n"
         "    if word == 'start': tracemalloc.start()\n    if word == 'stop': tracemalloc.stop()\n"
         "    kept = [str(i) * 3 for i in range(60_000)] + [bytearray(2000) for _ in range(2000)]\n"
-        "    print(len(kept), tracemalloc.get_traced_memory()[0] > 5_000_000, flush=True)\n"
+        "    print(len(kept), tracemalloc.get_traced_memory()[0] > 5_000_000, flush=True)\n",
+        interpreter,
     )
-    process = plain.start(interpreter, script, stdin=subprocess.PIPE).once("ready")
     orders = "attach start detach attach stop detach start attach detach stop attach start".split()
     traced = False
     for word in orders:
@@ -276,4 +274,4 @@ def test_tracemalloc_is_started_after_the_attach(oomrec, plain, tmp_path, versio
             oomrec(*words, process.pid, exits=0)
         traced = traced if word in ("attach", "detach") else word == "start"
         assert say(process, word) == f"62000 {traced}", word
-    assert has_line(oomrec, process.pid, "traces.py", 7)
+    assert has_line(oomrec, process.pid, "program.py", 7)

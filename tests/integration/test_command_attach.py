@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from attach_targets import (
     needs_tracing,
     rows,
     rows_with,
+    starts_ready,
     state_if_running,
     state_of,
     step,
@@ -423,14 +423,13 @@ def test_a_fork_is_recorded_like_a_preloaded_one(oomrec, running):
         os.kill(child, signal.SIGKILL)
 
 
-def test_a_limit_is_enforced(oomrec, plain, tmp_path):
-    script = tmp_path / "grow.py"
-    script.write_text(
+def test_a_limit_is_enforced(oomrec, plain):
+    process = starts_ready(
+        plain,
         "import sys\nprint('ready', flush=True)\nsys.stdin.readline()\n"
         "try:\n    kept = [bytearray(16 << 20) for _ in range(64)]\n"
-        "except MemoryError:\n    print('refused')\n"
+        "except MemoryError:\n    print('refused')\n",
     )
-    process = plain.start(sys.executable, script, stdin=subprocess.PIPE).once()
     assert oomrec("attach", "--limit", "200M", process.pid).exit_code == 0
     ended = plain.finish(process, input="\n")
     assert ended.stdout == "refused\n", str(ended)
@@ -438,14 +437,13 @@ def test_a_limit_is_enforced(oomrec, plain, tmp_path):
     assert metadata(bundle)["reason"] == "soft_limit"
 
 
-def test_a_limit_below_what_it_holds_is_not_set(oomrec, plain, tmp_path):
+def test_a_limit_below_what_it_holds_is_not_set(oomrec, plain):
     """The program's next request would fail."""
-    script = tmp_path / "holds.py"
-    script.write_text(
+    process = starts_ready(
+        plain,
         "import sys\nkept = bytearray(64 << 20)\nprint('ready', flush=True)\nsys.stdin.readline()\n"
-        "print(len([bytes(2000) for _ in range(10000)]))\n"
+        "print(len([bytes(2000) for _ in range(10000)]))\n",
     )
-    process = plain.start(sys.executable, script, stdin=subprocess.PIPE).once()
     for _ in range(2):  # by a copy of the library that is loaded for it, and by that copy again
         run = oomrec("attach", "--limit", "20M", process.pid, exits=2)
         assert re.search(
@@ -458,14 +456,13 @@ def test_a_limit_below_what_it_holds_is_not_set(oomrec, plain, tmp_path):
     assert (ended.exit_code, ended.stdout) == (0, "10000\n"), str(ended)
 
 
-def test_a_failed_allocation_leaves_a_bundle_with_its_line(oomrec, plain, tmp_path):
-    script = tmp_path / "grow.py"
-    script.write_text(
+def test_a_failed_allocation_leaves_a_bundle_with_its_line(oomrec, plain):
+    process = starts_ready(
+        plain,
         "import resource, sys\nprint('ready', flush=True)\nsys.stdin.readline()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))\nkept = []\n"
-        "def grow():\n    while True:\n        kept.append(bytearray(10 << 20))\ngrow()\n"
+        "def grow():\n    while True:\n        kept.append(bytearray(10 << 20))\ngrow()\n",
     )
-    process = plain.start(sys.executable, script, stdin=subprocess.PIPE).once()
     assert oomrec("attach", process.pid).exit_code == 0
     ended = plain.finish(process, input="\n")
     assert ended.exit_code == 1 and "MemoryError" in ended.stderr
@@ -473,26 +470,25 @@ def test_a_failed_allocation_leaves_a_bundle_with_its_line(oomrec, plain, tmp_pa
     report = oomrec.json("show", bundle)
     assert report["verdict"]["code"] == "address_space_limit"
     lines = [frame for frame in report["request"]["stack"] if frame["kind"] == "python"]
-    assert lines[0]["file"].endswith("grow.py") and lines[0]["line"] == 8
+    assert lines[0]["file"].endswith("program.py") and lines[0]["line"] == 8
     page = oomrec("show", bundle).stdout
     assert re.search(r"^attached +\d{4}-", page, re.M) and not re.search(r"^started", page, re.M)
 
 
-def test_python_lines_are_recorded(oomrec, plain, tmp_path):
-    script = tmp_path / "holds.py"
-    script.write_text(
+def test_python_lines_are_recorded(oomrec, plain):
+    process = starts_ready(
+        plain,
         "import sys, time\nold = [bytearray(100_000) for _ in range(20)]\n"
         "def hold():\n    return [bytearray(1_000_003) for _ in range(30)]\n"
         "print('ready', flush=True)\nsys.stdin.readline()\nkept = hold()\nprint('held', flush=True)\n"
-        "sys.stdin.readline()\nprint(sum(map(len, kept)))\n"
+        "sys.stdin.readline()\nprint(sum(map(len, kept)))\n",
     )
-    process = plain.start(sys.executable, script, stdin=subprocess.PIPE).once("ready")
     assert oomrec("attach", process.pid).exit_code == 0
     process.tell("\n").once("held")
     [line] = [
         row
         for row in oomrec.json("top", "--once", process.pid)["rows"]
-        if row["file"] and row["file"].endswith("holds.py") and row["own_bytes"] > 10**7
+        if row["file"] and row["file"].endswith("program.py") and row["own_bytes"] > 10**7
     ]
     assert line["line"] == 4 and line["own_bytes"] == pytest.approx(30 * 1_000_003, rel=0.01)
     ended = plain.finish(process, input="\n")
