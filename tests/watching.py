@@ -37,6 +37,14 @@ def eventually(check):
         time.sleep(0.05)
 
 
+def has_ended(pid: int) -> bool:
+    """Whether it is gone, or a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
 class Watch:
     """A running `oomrec watch` that has started watching."""
 

@@ -15,16 +15,12 @@ import pytest
 from attach_targets import mapped_hooks, needs_tracing, state_of
 from conftest import built, rounds
 from schemas import check
-from watching import wait_for
+from watching import has_ended, wait_for
 
 UNDISTURBED = "result 0 errno 77 wrong 0 blocked 0"
 
 pytestmark = needs_tracing
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-
-
-def is_zombie(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
 
 
 def refused(oomrec, pid) -> str:
@@ -127,7 +123,7 @@ def test_a_frozen_process(oomrec, running, hierarchy, file, freeze, thaw):
 
 def test_a_zombie(oomrec, plain):
     process = plain.start("true")
-    wait_for(lambda: is_zombie(process.pid))
+    wait_for(lambda: has_ended(process.pid))
     assert "zombie" in refused(oomrec, process.pid)
 
 
@@ -141,7 +137,7 @@ def test_a_process_whose_main_thread_has_ended(oomrec, plain, tmp_path):
         "int main() { pthread_t other; pthread_create(&other, 0, rest, 0); pthread_exit(0); }\n",
     )
     process = plain.start(program)
-    wait_for(lambda: is_zombie(process.pid))
+    wait_for(lambda: has_ended(process.pid))
     assert "the main thread of process" in refused(oomrec, process.pid)
     assert process.poll() is None
 

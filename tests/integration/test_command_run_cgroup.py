@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from watching import wait_for
+from watching import has_ended, wait_for
 
 MIB = 1 << 20
 
@@ -90,7 +90,7 @@ def test_a_program_is_not_left_stalled_when_the_launcher_dies(oomrec, victim, tm
     process.kill()
     process.wait()
     os.write(reader[1], b"go\n")
-    wait_for(lambda: not (Path(f"/proc/{program}").exists() and state_of(program) != "Z"), 10)
+    wait_for(lambda: has_ended(program), 10)
     for path in own_cgroups():
         if path.name == f"oomrec-{process.pid}":
             path.rmdir()
@@ -98,13 +98,6 @@ def test_a_program_is_not_left_stalled_when_the_launcher_dies(oomrec, victim, tm
 
 def cmdline(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
-
-
-def state_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "Z"
 
 
 @pytest.mark.parametrize("size", ["2GB", "0", "lots"])

@@ -10,7 +10,7 @@ import pytest
 from conftest import built
 from kernel_log import memory_cgroup_of, report_oom_kill
 from started import Started
-from watching import Watch, wait_for
+from watching import Watch, has_ended, wait_for
 
 # Holds 44 MiB, and is killed.
 KILLED = "import os; block = bytes(44 << 20); os.kill(os.getpid(), 9)"
@@ -161,13 +161,6 @@ def end_launcher(process: Started) -> str:
     process.kill()
     process.wait()
     return f"oomrec run (pid {process.pid}), which had started it, was not there to see its end"
-
-
-def has_ended(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 def names_launcher(shown: dict) -> list[str]:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from watching import wait_for
+from watching import has_ended, wait_for
 
 MIB = 2**20
 HELD = 24 * MIB  # of each worker
@@ -151,7 +151,7 @@ def test_bundles_of_dead_processes_name_each_other(preload, oomrec):
     for pid in (child, process.pid):
         os.kill(pid, signal.SIGKILL)
     process.wait()
-    wait_for(lambda: is_gone(child))
+    wait_for(lambda: has_ended(child))
     made = oomrec.json("recover", "--unknown")["bundles"]
     assert len(made) == 2
 
@@ -165,14 +165,6 @@ def test_bundles_of_dead_processes_name_each_other(preload, oomrec):
         assert (other_row["pid"], other_row["bundle"]) == (other, names[other])
         assert other_row["relation"] == relation and other_row["live_bytes"] >= HELD
         assert other_row["outcome"] == "unknown"
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 HOLD = """
