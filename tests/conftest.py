@@ -447,6 +447,13 @@ def cgroup():
 
 
 @pytest.fixture
+def without_warning(oomrec, preload) -> None:
+    """Switches off the bundle near a limit, before the kill: test_deaths_near_limit.py has that one."""
+    for runner in (oomrec, preload):
+        runner.environment["OOMREC_WARN"] = "0"
+
+
+@pytest.fixture
 def calm_machine() -> None:
     """Waits until memory pressure by other tests has faded. Its average covers ten seconds."""
     until = time.monotonic() + 60

@@ -27,6 +27,12 @@ class MemoryCgroup:
         """A preexec_fn: the program starts in the cgroup."""
         (self.path / "cgroup.procs").write_text(str(os.getpid()))
 
+    def enter_exempt(self) -> None:
+        """A preexec_fn: in this cgroup the kernel kills only processes that raise their oom_score_adj."""
+        self.enter()
+        with contextlib.suppress(PermissionError):  # not root: the kernel then kills the largest
+            Path("/proc/self/oom_score_adj").write_text("-1000")
+
     def kills(self) -> int:
         for name in ("memory.events", "memory.oom_control"):
             with contextlib.suppress(FileNotFoundError):

@@ -48,6 +48,12 @@ def limited_programs(runner, build_dir: Path):
     )
 
 
+def line_of(script: str, text: str) -> int:
+    """The number of the first line with this text."""
+    lines = Path(script).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
 def trains(mib: int, texts: int, threads: int = 0) -> str:
     """A program that keeps every batch, a block and texts, until a request fails. Line 4 makes them."""
     return f"""\

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import operator
 import os
@@ -13,7 +12,6 @@ from pathlib import Path
 import exception_cases
 import pytest
 from conftest import SOURCE
-from memory_cgroup import MemoryCgroup
 from oomrec._impl import oom_children, oom_table
 from oomrec.classify import OOMExceptionClassification, classify_oom_exception
 
@@ -217,17 +215,6 @@ def test_real_failures(preload, failures):
     assert run.stdout.splitlines() == list(reasons), str(run)
 
 
-def exempt_in(group: MemoryCgroup):
-    """A preexec_fn: in this cgroup the kernel kills only processes that raise their oom_score_adj."""
-
-    def enter():
-        group.enter()
-        with contextlib.suppress(PermissionError):
-            Path("/proc/self/oom_score_adj").write_text("-1000")
-
-    return enter
-
-
 def classified(preload, build_dir, victim, *words, **options) -> str:
     environment = {
         "PYTHONPATH": PACKAGE,
@@ -251,7 +238,7 @@ WORKERS = [
 @pytest.mark.parametrize("how, name", WORKERS)
 def test_a_worker_that_the_kernel_killed_for_memory(preload, build_dir, victim, cgroup, how, name):
     group = cgroup("160M")
-    said = classified(preload, build_dir, victim, how, "grow", preexec_fn=exempt_in(group))
+    said = classified(preload, build_dir, victim, how, "grow", preexec_fn=group.enter_exempt)
     assert group.kills() == 1
     expected = re.escape(f"{name} OOMExceptionClassification(is_oom=True, reason='child_process:")
     assert re.match(expected + "(cgroup_oom_kill|killed_near_limit)'", said), said
@@ -262,7 +249,7 @@ def test_a_worker_that_the_kernel_killed_for_memory(preload, build_dir, victim, 
 def test_a_data_loader_worker_that_the_kernel_killed(preload, build_dir, victim, cgroup):
     """PyTorch notices by SIGCHLD or at its next poll, with a different message each time."""
     group = cgroup("1G")
-    said = classified(preload, build_dir, victim, "loader", "grow", preexec_fn=exempt_in(group))
+    said = classified(preload, build_dir, victim, "loader", "grow", preexec_fn=group.enter_exempt)
     assert group.kills() == 1
     reasons = "message_pattern:DataLoader worker is killed by signal|child_process:"
     expected = r"RuntimeError OOMExceptionClassification\(is_oom=True, reason='(%s)" % reasons

@@ -8,29 +8,19 @@ from pathlib import Path
 
 import pytest
 from conftest import full, written
+from python_programs import line_of
 from watching import wait_for
 from ways import WAYS
 
+pytestmark = pytest.mark.usefixtures("without_warning", "calm_machine")
 MIB = 1 << 20
 IN_ONE_WAY = ["run", *map(full, WAYS[1:])]  # another case takes all
-
-
-@pytest.fixture(autouse=True)
-def without_warning(oomrec, preload, calm_machine):
-    """A warning near a cgroup's limit would be a bundle, too."""
-    for runner in (oomrec, preload):
-        runner.environment["OOMREC_WARN"] = "0"
 
 
 @pytest.fixture
 def watches(victim):
     """The words of a parent that ends its worker at 96 MiB."""
     return [sys.executable, victim("python/watches_worker.py")]
-
-
-def line_of(script: str, text: str) -> int:
-    lines = Path(script).read_text().splitlines()
-    return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
 def verdict_in(bundle: Path) -> str:

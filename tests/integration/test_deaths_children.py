@@ -2,7 +2,6 @@
 multiprocessing, a prefork server. And workers that ended for other reasons.
 """
 
-import contextlib
 import json
 import os
 import signal
@@ -13,29 +12,13 @@ from pathlib import Path
 
 import pytest
 from conftest import full, written
+from python_programs import line_of
 from watching import wait_for
 from ways import WAYS
 
+pytestmark = pytest.mark.usefixtures("without_warning", "calm_machine")
 MIB = 1 << 20
 FATAL = ("cgroup_oom_kill", "killed_near_limit")
-
-
-@pytest.fixture(autouse=True)
-def without_warning(oomrec, preload, calm_machine):
-    """Switches off the bundle before the kill, which test_deaths_near_limit.py tests."""
-    for runner in (oomrec, preload):
-        runner.environment["OOMREC_WARN"] = "0"
-
-
-def exempt_in(group):
-    """A preexec_fn: in this cgroup the kernel kills only processes that raise their oom_score_adj."""
-
-    def enter():
-        group.enter()
-        with contextlib.suppress(PermissionError):  # not root: the kernel then kills the largest
-            Path("/proc/self/oom_score_adj").write_text("-1000")
-
-    return enter
 
 
 def by_verdict(run) -> dict[str, Path]:
@@ -49,11 +32,6 @@ def by_verdict(run) -> dict[str, Path]:
         assert code not in found, run.bundles()
         found[code] = bundle
     return found
-
-
-def line_of(script: str, text: str) -> int:
-    lines = Path(script).read_text().splitlines()
-    return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
 def python_lines(row: dict) -> list:
@@ -109,7 +87,7 @@ INHERITED = "[inherited from the parent process]"
 def test_a_data_loader_worker(oomrec, recorded, victim, cgroup, way):
     script = victim("python/loader_grows.py")
     group = cgroup("1G")
-    run = recorded(way, "python3", script, preexec_fn=exempt_in(group), timeout=180)
+    run = recorded(way, "python3", script, preexec_fn=group.enter_exempt, timeout=180)
     assert run.exit_code == 1 and "is killed by signal: Killed" in run.stderr, str(run)
     assert group.kills() == 1
     where = (
@@ -187,7 +165,7 @@ def test_what_a_forked_worker_inherited_has_its_parents_names(
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_process_of_multiprocessing(oomrec, recorded, victim, cgroup, method):
     script = victim("python/process_grows.py")
-    run = recorded("recover", "python3", script, method, preexec_fn=exempt_in(cgroup("128M")))
+    run = recorded("recover", "python3", script, method, preexec_fn=cgroup("128M").enter_exempt)
     assert run.exit_code == 1, str(run)
     where = f"process_grows.py:{line_of(script, '# grows here')} grow"
     assert_parent_names_worker(oomrec, run, where)
@@ -197,7 +175,7 @@ def test_a_process_of_multiprocessing(oomrec, recorded, victim, cgroup, method):
 def test_a_worker_of_a_fork_server(oomrec, recorded, victim, cgroup):
     """The fork server reaps the worker, the program only gets a message: no bundle names a parent."""
     words = ["python3", victim("python/process_grows.py"), "forkserver"]
-    run = recorded("recover", *words, preexec_fn=exempt_in(cgroup("128M")), exits=1)
+    run = recorded("recover", *words, preexec_fn=cgroup("128M").enter_exempt, exits=1)
     assert list(by_verdict(run)) == ["cgroup_oom_kill"]
 
 
@@ -205,7 +183,7 @@ def test_a_worker_of_a_fork_server(oomrec, recorded, victim, cgroup):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_worker_of_a_prefork_server(oomrec, recorded, victim, cgroup, way):
     """The sibling that the master ended is not taken for the cause, and is not reported."""
-    run = recorded(way, victim("loses_worker"), preexec_fn=exempt_in(cgroup("96M")), exits=1)
+    run = recorded(way, victim("loses_worker"), preexec_fn=cgroup("96M").enter_exempt, exits=1)
     assert_parent_names_worker(oomrec, run, "grow")
 
 
@@ -215,7 +193,7 @@ def test_the_parents_verdict_is_used_by_the_launcher(oomrec, recorded, victim, c
     closed = {"OOMREC_KERNEL_LOG": "/nowhere"}
     oomrec.environment.update(closed)
     words = [victim("loses_worker")]
-    run = recorded("recover", *words, preexec_fn=exempt_in(cgroup("96M")), env=closed)
+    run = recorded("recover", *words, preexec_fn=cgroup("96M").enter_exempt, env=closed)
     shown = [oomrec.json("show", bundle) for bundle in run.bundles()]
     (worker,) = (page for page in shown if page["outcome"] == "signal 9")
     assert "was killed by SIGKILL" in worker["verdict"]["summary"]
@@ -229,7 +207,7 @@ def test_the_parents_verdict_is_used_by_the_launcher(oomrec, recorded, victim, c
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize("way", WAYS)
 def test_a_parent_that_recovers_is_not_reported(recorded, victim, cgroup, way):
-    run = recorded(way, victim("loses_worker"), "copes", preexec_fn=exempt_in(cgroup("96M")))
+    run = recorded(way, victim("loses_worker"), "copes", preexec_fn=cgroup("96M").enter_exempt)
     assert run.exit_code == 0
     assert by_verdict(run).keys() == {"cgroup_oom_kill"}
 
@@ -274,7 +252,7 @@ def test_a_worker_killed_by_hand_is_not_memory(oomrec, preload, victim, way):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_parent_that_is_killed_by_hand_does_not_die_of_its_worker(oomrec, victim, cgroup, number):
     words = ["run", "--", victim("loses_worker"), "stays"]
-    process, parent = rested(oomrec, words, preexec_fn=exempt_in(cgroup("96M")))
+    process, parent = rested(oomrec, words, preexec_fn=cgroup("96M").enter_exempt)
     time.sleep(2)
     os.kill(parent, number)
     run = oomrec.finish(process, exits=128 + number)
@@ -303,7 +281,9 @@ def holds(pid: int, resident: int) -> bool:
 def test_an_unrelated_kill_beside_a_workers(oomrec, preload, plain, victim, cgroup):
     """In one cgroup the kernel kills another process, and a worker is killed by hand."""
     group = cgroup("256M")
-    process, worker = rested(preload, [victim("loses_worker"), "rest"], preexec_fn=exempt_in(group))
+    process, worker = rested(
+        preload, [victim("loses_worker"), "rest"], preexec_fn=group.enter_exempt
+    )
     wait_for(lambda: holds(worker, 24 * MIB))
     grows = plain.start(victim("grows"), stdin=subprocess.PIPE, preexec_fn=preferred_in(group))
     plain.finish(grows, input="go on\n")

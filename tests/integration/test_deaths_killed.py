@@ -1,12 +1,10 @@
 """Killed processes: by the kernel for memory, close to a limit, by another process."""
 
-import contextlib
 import json
 import os
 import re
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 from conftest import built, children_cpu_s, written
@@ -14,15 +12,9 @@ from consistency import contradictions
 from kernel_log import report_oom_kill
 from watching import IN_FIRST_PID_NAMESPACE
 
+pytestmark = pytest.mark.usefixtures("without_warning")
 MIB = 1 << 20
 LIMIT = 64 * MIB
-
-
-@pytest.fixture(autouse=True)
-def without_warning(oomrec, preload):
-    """Switches off the bundle before the kill, which test_deaths_near_limit.py tests."""
-    for runner in (oomrec, preload):
-        runner.environment["OOMREC_WARN"] = "0"
 
 
 @pytest.fixture
@@ -171,12 +163,6 @@ def test_a_bundle_exists_within_a_second_of_the_kill(oomrec, victim, cgroup):
     run = oomrec.finish(process)
     assert children_cpu_s() - before < 1  # of the launcher, and of the program that it waited for
     run.only_bundle()
-
-
-def state_of(pid: int) -> str:
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    return ""
 
 
 @pytest.mark.needs_cgroup_write

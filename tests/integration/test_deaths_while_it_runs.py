@@ -9,13 +9,8 @@ from pathlib import Path
 import pytest
 from watching import wait_for
 
+pytestmark = pytest.mark.usefixtures("without_warning", "calm_machine")
 MIB = 1 << 20
-
-
-@pytest.fixture(autouse=True)
-def without_warning(oomrec, calm_machine):
-    """A warning near a cgroup's limit would be a bundle, too."""
-    oomrec.environment["OOMREC_WARN"] = "0"
 
 
 class Server:
