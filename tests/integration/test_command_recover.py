@@ -332,22 +332,16 @@ def test_many_readers_make_one_bundle(preload, oomrec, victim):
     subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0,
     reason="no mount namespace of its own is to be had here",
 )
-def test_a_read_only_user_sees_the_orphan_unchanged(preload, oomrec, victim, tmp_path):
+def test_a_read_only_user_sees_the_orphan_unchanged(preload, oomrec, plain, victim):
     run = killed(preload, victim, "never")
     (session,) = sessions_in(preload)
     commands = f"{oomrec._prefix[0]} ls --all; {oomrec._prefix[0]} show {session}"
     mount = "mount --bind $PWD $PWD && mount -o remount,ro,bind $PWD && cd $PWD"
-    inside = subprocess.run(
-        ["unshare", "-m", "sh", "-c", f"{mount} && {{ {commands}; }}"],
-        cwd=tmp_path,
-        env=oomrec.environment,
-        capture_output=True,
-        text=True,
-    )
+    inside = plain("unshare", "-m", "sh", "-c", f"{mount} && {{ {commands}; }}")
     if "mount" in inside.stderr:
         pytest.skip("no mount of one's own here")
     assert f"dead     {run.pid:>8}" in inside.stdout
-    assert "20.0 MiB in 1 block" in inside.stdout and inside.returncode == 0
+    assert "20.0 MiB in 1 block" in inside.stdout and inside.exit_code == 0
     assert sessions_in(preload) == [session] and run.bundles() == []
 
 

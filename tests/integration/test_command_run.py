@@ -226,17 +226,11 @@ def test_as_pid_1_it_reaps_orphans_and_passes_signals_on(oomrec, build_dir, tmp_
     assert process.wait(10) == 9
 
 
-def test_a_small_stack_costs_neither_the_exit_code_nor_the_bundle(oomrec, victim):
+def test_a_small_stack_costs_neither_the_exit_code_nor_the_bundle(oomrec, plain, victim):
     """Symbolizing needs more stack than such a shell gives."""
     command = f"ulimit -s 128; {oomrec._prefix[0]} run --limit 64M -- {victim('dies')} exits"
-    run = subprocess.run(
-        ["sh", "-c", f"{command}; echo $?; {oomrec._prefix[0]} show"],
-        cwd=oomrec.directory,
-        env=oomrec.environment,
-        capture_output=True,
-        text=True,
-    )
-    assert run.stdout.startswith("ready\n3\nsoft_limit (proven)\n"), run
+    run = plain("sh", "-c", f"{command}; echo $?; {oomrec._prefix[0]} show")
+    assert run.stdout.startswith("ready\n3\nsoft_limit (proven)\n"), str(run)
     assert "dies" in run.stdout and "refused" in run.stderr
 
 
@@ -288,7 +282,7 @@ def test_a_survived_refusal_is_not_said_to_be_the_end(oomrec, python):
 
 
 @pytest.mark.needs_program("gcc")
-def test_libraries_that_do_not_fit_are_reported(oomrec, tmp_path):
+def test_libraries_that_do_not_fit_are_reported(oomrec, plain, tmp_path):
     """The loader ends the program before our library is loaded."""
     (tmp_path / "big.c").write_text("char big[1 << 30]; int f(void) { return big[0]; }\n")
     (tmp_path / "main.c").write_text("int f(void); int main(void) { return f(); }\n")
@@ -298,10 +292,7 @@ def test_libraries_that_do_not_fit_are_reported(oomrec, tmp_path):
     build = ["gcc", "main.c", "-o", "program", "-L.", "-lbig", "-Wl,-rpath,$ORIGIN"]
     subprocess.run(build, cwd=tmp_path, check=True)
     command = ["sh", "-c", 'ulimit -v 600000; exec "$0" run -- ./program', oomrec._prefix[0]]
-    run = subprocess.run(
-        command, cwd=tmp_path, env=oomrec.environment, capture_output=True, text=True
-    )
-    assert run.returncode == 127
+    run = plain(*command, exits=127)
     assert run.stderr.splitlines()[-1] == (
         "oomrec: program never reached its main: its libraries do not fit into 585.9 MiB of "
         "address space; raise the limit (ulimit -v)"
