@@ -11,7 +11,7 @@ import time
 import pytest
 from conftest import full, rounds, written
 from python_programs import package_environment
-from sizes import take_up
+from sizes import held_by, take_up
 
 MIB = 1 << 20
 FORGOTTEN = "[forgotten stacks]"
@@ -27,10 +27,6 @@ def show(oomrec, *words) -> dict:
 
 def functions(holder: dict) -> list[str]:
     return [frame["function"] for frame in holder["stack"]]
-
-
-def held_by(shown: dict, function: str) -> int:
-    return sum(holder["bytes"] for holder in shown["holders"] if function in functions(holder))
 
 
 def assert_the_leak_is_found(

@@ -15,6 +15,7 @@ import pytest
 import report_page
 from conftest import built, full, written
 from schemas import check
+from sizes import held_by
 from watching import eventually
 
 MIB = 1 << 20
@@ -22,11 +23,7 @@ LIMIT = "150M"
 
 
 def holding(shown: dict, function: str, key: str = "resident_bytes") -> int:
-    return sum(
-        holder[key]
-        for holder in shown["holders"]
-        if any(frame["function"] == function for frame in holder["stack"])
-    )
+    return held_by(shown, function, key)
 
 
 def first(shown: dict) -> set:
@@ -252,19 +249,20 @@ def test_killed_before_it_looked(killed, oomrec, log):
     assert log or (held and float(held[1]) <= 150), shown["verdict"]
 
 
+def assert_leads(oomrec, done, part: str, mib) -> None:
+    """The line and the list name this memory without a holder first, of so many MiB."""
+    largest = re.search(rf"was killed.*; largest part: ([\d.]+) MiB of {part}", done.stderr)
+    assert largest and float(largest[1]) == mib, done.stderr
+    page = oomrec("show", done.bundles_for("killed")[-1]).stdout
+    assert re.search(rf"   -  +[\d.]+ MiB  {part}: ", page)
+
+
 @pytest.mark.needs_cgroup_write
 def test_killed_with_memory_that_no_hook_saw(killed, oomrec):
     """It leads the list and the line, although nothing ever looked at the pages."""
-    done, shown, bundle = killed("raw")
+    done, shown, _ = killed("raw")
     assert shown["resident_memory"] is None, "it has looked"
-    largest = re.search(
-        r"was killed.*; largest part: ([\d.]+) MiB of anonymous memory without a holder",
-        done.stderr,
-    )
-    assert largest and float(largest[1]) == pytest.approx(147, abs=5), done.stderr
-    assert re.search(
-        r"   -  +[\d.]+ MiB  anonymous memory without a holder: ", oomrec("show", bundle).stdout
-    )
+    assert_leads(oomrec, done, "anonymous memory without a holder", pytest.approx(147, abs=5))
 
 
 @pytest.mark.needs_cgroup_write
@@ -275,15 +273,8 @@ def test_killed_with_a_file_in_memory_that_is_mapped_nowhere(oomrec, victim):
     shown = oomrec.json("show", bundle)
     if shown["cgroup_account"]["source"] != "kernel_log":
         pytest.skip("the kernel's report of the kill cannot be read")
-    largest = re.search(
-        r"was killed.*; largest part: ([\d.]+) MiB of shared memory and tmpfs that it does not map",
-        done.stderr,
-    )
-    assert largest and float(largest[1]) == pytest.approx(147, abs=5), done.stderr
-    assert re.search(
-        r"   -  +[\d.]+ MiB  shared memory and tmpfs that it does not map: ",
-        oomrec("show", bundle).stdout,
-    )
+    part = "shared memory and tmpfs that it does not map"
+    assert_leads(oomrec, done, part, pytest.approx(147, abs=5))
 
 
 @pytest.mark.needs_cgroup_write
@@ -325,12 +316,8 @@ def test_paused_at_the_limit_before_it_looked(oomrec, victim, what, before):
 
 @pytest.mark.needs_cgroup_write
 def test_stacks_of_threads_lead_where_they_are_the_largest_part(killed, oomrec):
-    done, _, bundle = killed("beside_stacks")
-    largest = re.search(
-        r"was killed.*; largest part: ([\d.]+) MiB of stacks of threads", done.stderr
-    )
-    assert largest and float(largest[1]) == pytest.approx(98, abs=8), done.stderr
-    assert re.search(r"   -  +[\d.]+ MiB  stacks of threads: ", oomrec("show", bundle).stdout)
+    done, _, _ = killed("beside_stacks")
+    assert_leads(oomrec, done, "stacks of threads", pytest.approx(98, abs=8))
 
 
 @pytest.mark.needs_cgroup_write
