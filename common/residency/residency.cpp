@@ -612,7 +612,8 @@ void move_known_shares(const View& view, Look& look) noexcept {
 }
 
 // What the whole process has in memory and in swap, by /proc/PID/status; 0: unknown.
-[[gnu::noinline]] std::uint64_t bytes_of_process(const Task& task, std::span<char> memory) noexcept {
+[[gnu::noinline]] std::uint64_t bytes_of_process(const Task& task,
+                                                 std::span<char> memory) noexcept {
   const long bytes = open_file(task, "/status").read(memory.data(), memory.size());
   const std::string_view text{memory.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
   std::uint64_t sum = 0;
