@@ -44,8 +44,11 @@ def test_attached_to_as_often_as_one_likes(oomrec, plain, running, mode):
         oomrec("attach", "--detach", process.pid, exits=0)
         sizes.append(size_of(process.pid))
 
-    early, late = sizes[len(sizes) // 3], sizes[-1]
-    assert late["copies"] == 1 and late["files"] == early["files"], sizes
+    late = sizes[-1]
+    alike = [size for size in sizes if size["copies"] == late["copies"]]
+    early = alike[len(alike) // 3]
+    # Another is loaded where a thread of a busy machine is still in the last one.
+    assert late["copies"] <= 3 and late["files"] == early["files"], sizes
     # The threads' own malloc maps an arena at times.
     assert late["mappings"] <= early["mappings"] + 8, sizes
     assert late["kb"] <= early["kb"] + 4096, sizes

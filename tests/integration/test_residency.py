@@ -414,6 +414,15 @@ def test_a_living_process_is_ranked_by_what_is_resident(oomrec, grown):
     assert "grow" in {frame["function"] for frame in top["rows"][0]["stack"]}, top["rows"][:2]
 
 
+def test_a_living_process_whose_main_thread_has_ended(preload, oomrec, victim):
+    """/proc/PID/maps and smaps of it are empty."""
+    process = preload.start(victim("steps"), "leave", "hold:40", "wait")
+    assert process.stdout.readline().startswith(b"ready")
+    shown = oomrec.json("show", process.pid)
+    assert holding(shown, "hold") >= 40 * MIB, shown["holders"]
+    assert shown["resident_memory"]["kinds"]["held"] >= 39 * MIB, shown["resident_memory"]
+
+
 @pytest.mark.parametrize("options", [(), ("--limit", "2G")], ids=["no limit", "--limit"])
 def test_a_dump_ranks_as_show_does_of_the_process(oomrec, grown, options):
     """By what is resident; where a limit counts what was requested, by that."""
