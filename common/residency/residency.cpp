@@ -25,6 +25,7 @@ using session::TableId;
 using session::View;
 using system::kArenaBytes;
 
+// Functions that keep a path or text on the stack are not inlined: their caller's frame is bounded.
 struct Task {
   int process;               // 0: the calling one
   std::uint64_t thread = 0;  // 0: the main one

@@ -28,7 +28,8 @@ std::uint64_t held_in_memory(const session::View& view, std::uint64_t live_bytes
     without_row -= std::min(without_row, row.untouched_bytes);
     if (!view.read(session::TableId::holders, row.holder, holder)) return;
     // Below zero: what it freed is published, and not yet what it allocated.
-    const std::uint64_t live = holder.live_bytes > INT64_MAX ? 0 : holder.live_bytes.load();
+    const std::uint64_t published = holder.live_bytes;
+    const std::uint64_t live = published > INT64_MAX ? 0 : published;
     rows_live += live;
     rows_resident += resident_by(row, live);
   });

@@ -73,8 +73,7 @@ void add_unexplained(Verdict& verdict, const DeathFacts& facts) noexcept {
           .add(
               " are private memory that was not recorded (stacks, data of modules, raw mappings, "
               "what allocators keep free, reservations and file mappings in use, memory from "
-              "before "
-              "a fork)");
+              "before a fork)");
   });
 }
 
