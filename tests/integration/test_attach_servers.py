@@ -84,6 +84,8 @@ def test_gunicorn(oomrec, plain, tmp_path, worker):
     (tmp_path / "served.py").write_text(WSGI)
     port = free_port()
     words = ["-b", f"127.0.0.1:{port}", "-w", "2", "-k", worker, "--threads", "3", "-t", "20"]
+    # A worker that a busy machine did not run for two seconds closes idle connections, by default.
+    words += ["--keep-alive", "60"]
     process = plain.start(
         sys.executable, "-m", "gunicorn", *words, "served:application", stderr=subprocess.DEVNULL
     )
