@@ -25,41 +25,6 @@ using session::TableId;
 using session::View;
 using system::kArenaBytes;
 
-// Functions that keep a path or text on the stack are not inlined: their caller's frame is bounded.
-struct Task {
-  int process;               // 0: the calling one
-  std::uint64_t thread = 0;  // 0: the main one
-};
-
-[[gnu::noinline]] system::File open_file(const Task& task, const char* name) noexcept {
-  char path[sizeof system::g_roots.proc + 64];
-  system::Text text(path);
-  text << system::g_roots.proc << '/';
-  task.process == 0 ? text << "self" : text.number(static_cast<std::uint64_t>(task.process));
-  if (task.thread != 0) (text << "/task/").number(task.thread);
-  text << name;
-  return system::File::open(path, O_RDONLY);
-}
-
-// The main thread, or another one if that has ended (pthread_exit): its files are empty then.
-[[gnu::noinline]] Task task_with_memory(int process) noexcept {
-  const auto has_memory = [](const Task& task) noexcept {
-    char first;
-    return open_file(task, "/maps").read(&first, 1) == 1;
-  };
-  Task found{process};
-  if (has_memory(found)) return found;
-  const system::File threads = open_file(found, "/task");
-  if (!threads.is_open()) return found;
-  alignas(8) char entries[512];
-  system::for_each_entry(threads.descriptor(), entries, sizeof entries,
-                         [&](const char* name) noexcept {
-                           const Task other{process, system::number_in(name)};
-                           if (found.thread == 0 && has_memory(other)) found = other;
-                         });
-  return found;
-}
-
 // --- What there is to look at -------------------------------------------------------------------
 
 // Collects the largest pieces that fit.
@@ -160,8 +125,8 @@ struct Device {
 // Temporary file systems: their pages are memory that only deleting the file gives back.
 class MemoryFileSystems {
  public:
-  MemoryFileSystems(const Task& task, std::span<char> text) noexcept {
-    const system::File file = open_file(task, "/mountinfo");
+  MemoryFileSystems(int process, std::span<char> text) noexcept {
+    const system::File file = system::open_file_of(process, "/mountinfo");
     system::MappingLines lines{text};
     std::string_view line;
     const auto read = [&](char* to, std::size_t bytes) noexcept { return file.read(to, bytes); };
@@ -258,8 +223,8 @@ bool read_first_line(std::string_view line, Area& area) noexcept {
 // Reads one area after the other.
 class Areas {
  public:
-  Areas(const Task& task, std::span<char> text) noexcept
-      : file_(open_file(task, "/smaps")), lines_(text) {}
+  Areas(int process, std::span<char> text) noexcept
+      : file_(system::open_file_of(process, "/smaps")), lines_(text) {}
 
   bool is_open() const noexcept { return file_.is_open(); }
 
@@ -326,7 +291,7 @@ class Areas {
 
 class Pages {
  public:
-  explicit Pages(const Task& task) noexcept : file_(open_file(task, "/pagemap")) {}
+  explicit Pages(int process) noexcept : file_(system::open_file_of(process, "/pagemap")) {}
 
   struct Found {
     std::uint64_t certain_bytes = 0;
@@ -528,7 +493,7 @@ void hold(session::Residency& found, std::uint64_t bytes) noexcept {
 }
 
 // Sums the pieces up by holder; keeps the rows with the most bytes.
-[[gnu::noinline]] void add_rows(const View& view, std::span<Piece> pieces, Look& out) noexcept {
+void add_rows(const View& view, std::span<Piece> pieces, Look& out) noexcept {
   std::sort(pieces.begin(), pieces.end(),
             [](const Piece& a, const Piece& b) noexcept { return a.holder < b.holder; });
   const auto weight = [](const ResidencyRow& row) noexcept {
@@ -613,9 +578,8 @@ void move_known_shares(const View& view, Look& look) noexcept {
 }
 
 // What the whole process has in memory and in swap, by /proc/PID/status; 0: unknown.
-[[gnu::noinline]] std::uint64_t bytes_of_process(const Task& task,
-                                                 std::span<char> memory) noexcept {
-  const long bytes = open_file(task, "/status").read(memory.data(), memory.size());
+std::uint64_t bytes_of_process(int process, std::span<char> memory) noexcept {
+  const long bytes = system::open_file_of(process, "/status").read(memory.data(), memory.size());
   const std::string_view text{memory.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
   std::uint64_t sum = 0;
   for (const std::string_view name : {"VmRSS:", "VmSwap:", "HugetlbPages:"})
@@ -688,10 +652,10 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, const 
   const std::span<Piece> pieces = collect(view, memory.pieces, rest);
   out.found.large_block_bytes = rest.large_block_bytes;
   const std::span<const std::uint64_t> blocks = collect_blocks(view, memory.blocks);
-  const Task task = task_with_memory(process);
-  const MemoryFileSystems memory_file_systems{task, memory.text};
-  Areas areas{task, memory.text};
-  const Pages pages{task};
+  const int shown = system::thread_with_memory(process);
+  const MemoryFileSystems memory_file_systems{shown, memory.text};
+  Areas areas{shown, memory.text};
+  const Pages pages{shown};
   if (!areas.is_open()) return 0;
   Area area, before;
   Executable executable;
@@ -717,7 +681,7 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, const 
   hold(out.found, rest.small_mapping_bytes);
   if (is_late) {
     const std::uint64_t reached = out.found.touched_bytes;
-    const std::uint64_t all = bytes_of_process(task, memory.text);
+    const std::uint64_t all = bytes_of_process(shown, memory.text);
     count_unreached(pieces, area.start,
                     all == 0 ? ~std::uint64_t{0} : all - std::min(all, reached));
     out.found.flags = session::kResidencyPartial;

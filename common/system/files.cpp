@@ -272,6 +272,32 @@ std::uint64_t start_ticks(int pid) noexcept {
   return state == "X" || is_zombie ? 0 : number_in(stat_field(text, 22));
 }
 
+File open_file_of(int pid, const char* name) noexcept {
+  char path[sizeof g_roots.proc + 48];
+  Text text{path};
+  text << g_roots.proc << '/';
+  pid == 0 ? text << "self" : text.number(static_cast<std::uint64_t>(pid));
+  text << name;
+  return File::open(path, O_RDONLY);
+}
+
+int thread_with_memory(int pid) noexcept {
+  const auto shows_memory = [](int task) noexcept {
+    char first = '0';
+    return open_file_of(task, "/statm").read(&first, 1) == 1 && first != '0';
+  };
+  if (shows_memory(pid)) return pid;
+  const File threads = open_file_of(pid, "/task");
+  if (!threads.is_open()) return pid;
+  int found = pid;
+  alignas(8) char entries[512];
+  for_each_entry(threads.descriptor(), entries, sizeof entries, [&](const char* name) noexcept {
+    const auto thread = static_cast<int>(number_in(name));
+    if (found == pid && shows_memory(thread)) found = thread;
+  });
+  return found;
+}
+
 std::uint32_t pid_namespace() noexcept {
   constexpr std::string_view kPrefix = "pid:[";
   char path[320];

@@ -164,6 +164,14 @@ void random_bytes(void* data, std::size_t bytes) noexcept;
 // not visible, or a zombie without another thread.
 std::uint64_t start_ticks(int pid) noexcept;
 
+// "/smaps" of a process or thread in /proc. `pid`: 0 is the calling process.
+File open_file_of(int pid, const char* name) noexcept;
+
+// A thread whose files in /proc show the process' memory: the main one, or another if that has
+// ended (pthread_exit), whose files are empty. `pid`: 0 is the calling process, and the result too
+// while its main thread lives.
+int thread_with_memory(int pid) noexcept;
+
 // Inode of this process' pid namespace; 0 if it is hidden, or if /proc shows another namespace.
 std::uint32_t pid_namespace() noexcept;
 

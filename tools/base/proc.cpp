@@ -40,16 +40,6 @@ std::string name_of_process(pid_t pid) {
   return name.substr(0, name.find('\n'));
 }
 
-pid_t thread_with_memory(pid_t pid) {
-  const auto has_ended = [](pid_t thread) {
-    return status_field(thread, "State").starts_with('Z');
-  };
-  if (!has_ended(pid)) return pid;
-  for (const pid_t thread : ids_in(fmt::format("/proc/{}/task", pid)))
-    if (!has_ended(thread)) return thread;
-  return pid;
-}
-
 std::vector<pid_t> ids_in(const std::filesystem::path& directory) {
   std::vector<pid_t> ids;
   for (const std::filesystem::path& path : entries_of(directory))

@@ -24,10 +24,6 @@ std::uint64_t status_bytes(pid_t pid, std::string_view name, std::string_view pr
 // The kernel's name of the process, at most 15 bytes; empty: it has ended.
 std::string name_of_process(pid_t pid);
 
-// A thread whose files in /proc show the process' memory: the main one's are empty once it has
-// ended (pthread_exit), while the others go on.
-pid_t thread_with_memory(pid_t pid);
-
 // The processes in /proc, or the threads in /proc/PID/task. Unsorted; zombies, too.
 std::vector<pid_t> ids_in(const std::filesystem::path& directory);
 

@@ -43,7 +43,7 @@ pid_t pid_in_own_namespace(pid_t pid) {
 // process that was attached to and detached from still has the file of that session mapped,
 // deleted: last.
 std::vector<fs::path> session_files(pid_t process) {
-  const pid_t pid = thread_with_memory(process);
+  const pid_t pid = system::thread_with_memory(process);
   std::ifstream maps{fmt::format("/proc/{}/maps", pid)};
   std::vector<fs::path> files;
   std::vector<fs::path> deleted;
@@ -179,7 +179,7 @@ LiveProcess require_live_process(pid_t pid) {
 
 std::vector<std::pair<std::string, std::uint64_t>> smaps_rollup(pid_t pid) {
   std::vector<std::pair<std::string, std::uint64_t>> sizes;
-  std::ifstream file{fmt::format("/proc/{}/smaps_rollup", thread_with_memory(pid))};
+  std::ifstream file{fmt::format("/proc/{}/smaps_rollup", system::thread_with_memory(pid))};
   for (std::string line; std::getline(file, line);) {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos) continue;
@@ -190,7 +190,7 @@ std::vector<std::pair<std::string, std::uint64_t>> smaps_rollup(pid_t pid) {
 }
 
 std::uint64_t resident_bytes(pid_t pid) {
-  std::ifstream statm{fmt::format("/proc/{}/statm", thread_with_memory(pid))};
+  std::ifstream statm{fmt::format("/proc/{}/statm", system::thread_with_memory(pid))};
   std::uint64_t pages = 0;
   std::uint64_t resident = 0;
   statm >> pages >> resident;

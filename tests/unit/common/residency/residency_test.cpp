@@ -379,7 +379,7 @@ TEST_CASE("without smaps nobody has looked") {
   CHECK(look().found.time_ns == 0);
 }
 
-TEST_CASE("a process whose main thread has ended is looked at by another thread") {
+TEST_CASE("memory is read by another thread's files once the main thread has ended") {
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
