@@ -188,12 +188,12 @@ TCMALLOC = "libtcmalloc_minimal.so.4"
     ],
     ids=["its own", "none"],
 )
-def test_the_limit_that_a_variable_sets_for_the_allocator(oomrec, tmp_path, variables, named):
+def test_the_limit_that_a_variable_sets_for_the_allocator(oomrec, variables, named):
     """Without a limit only the last request fails, by its size."""
     found = glob.glob(f"/usr/lib/*/{TCMALLOC}") or pytest.skip(f"no {TCMALLOC}")
     grows = "kept = [bytearray(1 << 20) for _ in range(100)]\nbytearray(1 << 62)"
-    variables |= {"LD_PRELOAD": found[0]}
-    run = oomrec("run", "--", sys.executable, "-c", grows, env=variables)
+    environment = {**variables, "LD_PRELOAD": found[0]}
+    run = oomrec("run", "--", sys.executable, "-c", grows, env=environment)
     text = limit_advice(oomrec, run.bundles()[0])
     words = "TCMALLOC_HEAP_LIMIT_MB=60 in its environment limits the allocator"
     assert (words in text) == named and "MIMALLOC" not in text, text

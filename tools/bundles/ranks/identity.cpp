@@ -1,6 +1,5 @@
 #include "tools/bundles/ranks/identity.h"
 
-#include "common/facts/environment.h"
 #include "tools/formats/telemetry/rank.h"
 
 namespace oomrec::tools::bundles {
@@ -8,10 +7,6 @@ namespace {
 
 formats::Variables variables_in(const Json& environment) {
   return [&environment](std::string_view name) { return text_of(environment, name); };
-}
-
-Json environment_of(const std::filesystem::path& bundle) {
-  return member(read_json(bundle, "environment.json"), facts::kVariablesKey);
 }
 
 std::optional<RankIdentity> checked(std::optional<std::uint64_t> rank,
@@ -37,12 +32,12 @@ std::optional<RankIdentity> rank_of_bundle(const std::filesystem::path& bundle) 
   if (auto found =
           checked(manifest.rank, manifest.local_rank, manifest.world_size, manifest.job_id))
     return found;
-  return rank_in(environment_of(bundle));
+  return rank_in(variables_of(bundle));
 }
 
 std::string inconsistent_rank_of(const Source& source) {
   if (source.bundle.empty()) return {};
-  return formats::inconsistent_rank(variables_in(environment_of(source.bundle)));
+  return formats::inconsistent_rank(variables_in(variables_of(source.bundle)));
 }
 
 std::optional<RankIdentity> rank_of(const Source& source) {

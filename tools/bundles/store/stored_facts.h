@@ -9,6 +9,7 @@
 
 #include "common/facts/account.h"
 #include "common/facts/end.h"
+#include "common/facts/environment.h"
 #include "common/facts/manifest.h"
 #include "common/facts/metadata.h"
 #include "common/facts/processes.h"
@@ -52,6 +53,11 @@ template <class File>
 File read_file(const std::filesystem::path& bundle, std::string* problem = nullptr) {
   const std::string name = std::string{facts::Section<File>::key} + ".json";
   return fact_of<File>(read_json(bundle, name, problem));
+}
+
+// The environment variables in its environment.json: an object, or null.
+inline Json variables_of(const std::filesystem::path& bundle) {
+  return member(read_json(bundle, "environment.json"), facts::kVariablesKey);
 }
 
 }  // namespace oomrec::tools::bundles

@@ -2,12 +2,11 @@
 #include <span>
 #include <unordered_map>
 
-#include "common/facts/environment.h"
 #include "common/text/text.h"
 #include "tools/base/error.h"
-#include "tools/base/fact_reader.h"
 #include "tools/bundles/opening/open.h"
 #include "tools/bundles/ranks/merged.h"
+#include "tools/bundles/store/stored_facts.h"
 #include "tools/bundles/store/trigger.h"
 #include "tools/findings/advice/heap_limit.h"
 #include "tools/findings/leaks/detect.h"
@@ -229,19 +228,19 @@ LimitFacts limit_facts(const recording::Recording& recording, const session::End
 // A limit that the allocator in use takes from the environment, which nothing in /proc shows.
 std::string allocator_limit_of(const bundles::Source& source) {
   struct Variable {
-    std::string_view allocator, name, unlimited;  // the value that sets no limit
+    std::string_view allocator, name;  // "0" sets no limit
   };
   constexpr Variable kVariables[] = {
-      {"tcmalloc", "TCMALLOC_HEAP_LIMIT_MB", "0"},
-      {"mimalloc", "MIMALLOC_LIMIT_OS_ALLOC", "0"},
-      {"mimalloc", "MIMALLOC_DISALLOW_OS_ALLOC", "0"},  // the same since 2.1
+      {"tcmalloc", "TCMALLOC_HEAP_LIMIT_MB"},
+      {"mimalloc", "MIMALLOC_LIMIT_OS_ALLOC"},
+      {"mimalloc", "MIMALLOC_DISALLOW_OS_ALLOC"},  // the same since 2.1
   };
   if (source.bundle.empty()) return {};
-  const Json environment = read_json(source.bundle, "environment.json");
+  const Json variables = bundles::variables_of(source.bundle);
   const std::string allocator = recording::allocator_of(*source.recording);
   for (const Variable& variable : kVariables) {
-    const auto value = text_of(member(environment, facts::kVariablesKey), variable.name);
-    if (value && *value != variable.unlimited && allocator == variable.allocator)
+    const auto value = text_of(variables, variable.name);
+    if (value && *value != "0" && allocator == variable.allocator)
       return std::string{variable.name} + "=" + printable(*value);
   }
   return {};

@@ -46,6 +46,5 @@ if __name__ == "__main__":
     skeleton, d3, out, depfile = map(Path, sys.argv[1:])
     page, parts = assembled(skeleton, d3)
     out.write_text(page, encoding="utf-8")
-    depfile.write_text(
-        f"{out}: {' '.join(str(path).replace(' ', chr(92) + ' ') for path in parts)}\n"
-    )
+    named = " ".join(str(path).replace(" ", r"\ ") for path in parts)
+    depfile.write_text(f"{out}: {named}\n", encoding="utf-8")
