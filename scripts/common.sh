@@ -204,7 +204,7 @@ torch=torch==2.13.0+cpu
 gpu_clients='numba==0.68.1 cuda-bindings==13.5.0 cuda-core==1.2.2'
 
 # The distribution's own tools: wrappers of Python version managers often precede them in PATH.
-# need_packages calls this again, because it may have installed them.
+# need_packages calls this again, because it may have installed them, and so do scripts that run scripts/build.
 find_tools() {
   meson=meson
   [ ! -x /usr/bin/meson ] || meson=/usr/bin/meson

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import signal
 import time
 from contextlib import suppress
@@ -14,7 +13,7 @@ import telemetry
 from python_programs import CUDA
 from schemas import check
 from watched_program import Program
-from watching import wait_for
+from watching import eventually, part_of_core, wait_for
 
 MIB = 1 << 20
 RANK = {"RANK": "2", "LOCAL_RANK": "0", "WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "night"}
@@ -302,12 +301,8 @@ def test_it_costs_little(oomrec, preload, tmp_path):
     program = Program(preload.start)
     track = Track(oomrec, tmp_path, program.pid, "--interval", "0.1")
 
-    def cpu_s():
-        with open(f"/proc/{track.process.pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    @eventually  # others may keep the machine busy for a while
+    def costs_little():
+        assert part_of_core(track.process.pid, 2) <= 0.03
 
-    before, began = cpu_s(), time.monotonic()
-    time.sleep(2)
-    assert (cpu_s() - before) / (time.monotonic() - began) <= 0.03
     track.stop()

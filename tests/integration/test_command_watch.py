@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 from kernel_log import report_oom_kill
-from watching import CONNECTED, SEES_FOREIGN_EXITS, Watch, wait_for
+from watching import (
+    CONNECTED,
+    SEES_FOREIGN_EXITS,
+    Watch,
+    cpu_s,
+    eventually,
+    part_of_core,
+    wait_for,
+)
 
 
 @pytest.fixture
@@ -21,13 +29,6 @@ def watch(oomrec):
 def started(preload, victim, way="never"):
     process = preload.start(victim("dies"), way, stdin=subprocess.PIPE).once("ready")
     return process
-
-
-def spent(watching: Watch, seconds: float) -> float:
-    """CPU seconds that it uses meanwhile."""
-    before = watching.cpu_s()
-    time.sleep(seconds)
-    return watching.cpu_s() - before
 
 
 def finished_bundles(runner):
@@ -41,11 +42,11 @@ def test_a_death_is_a_bundle_within_a_second(preload, oomrec, victim, watch, ord
     watching = watch()
     process = process or started(preload, victim)
     time.sleep(0.3)
-    before = watching.cpu_s()
+    before = cpu_s(watching.process.pid)
     process.kill()
     process.wait()
     (bundle,) = wait_for(lambda: finished_bundles(preload))
-    assert watching.cpu_s() - before < 1
+    assert cpu_s(watching.process.pid) - before < 1
     run = watching.stop()
     assert run.exit_code == 0 and f"process {process.pid} (dies) is gone" in run.stdout, str(run)
     shown = oomrec.json("show", bundle)
@@ -215,8 +216,10 @@ def test_a_hundred_processes_cost_little(preload, watch):
         preload.start("sleep", "100")
     wait_for(lambda: len(list(preload.session_dir.rglob("*.session"))) == 100, 120)
     wait_for(watching.is_sleeping, 30)  # it has opened all of them
-    seconds = 8
-    assert spent(watching, seconds) <= 0.005 * seconds + 0.01  # one tick of the kernel's accounting
+
+    @eventually  # others may keep the machine busy for a while
+    def costs_little():
+        assert part_of_core(watching.process.pid, 8) <= 0.005
 
 
 def test_an_invalid_directory_is_reported(oomrec):

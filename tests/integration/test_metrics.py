@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 from exposition import Exposition, MetricsWatch
-from watching import SEES_FOREIGN_EXITS, Watch, wait_for
+from watching import SEES_FOREIGN_EXITS, Watch, cpu_s, eventually, wait_for
 
 MIB = 2**20
 # Headers as Prometheus sends them.
@@ -228,9 +228,9 @@ def test_200_processes_have_separate_series(metrics, preload):
     watching = metrics()
     processes = [preload.start("sleep", "100") for _ in range(220)]
     wait_for(lambda: watching.scrape().value("processes", program="sleep", pid=None) == 220, 60)
-    before = watching.cpu_s()
+    before = cpu_s(watching.process.pid)
     page = watching.scrape()
-    assert watching.cpu_s() - before < 2
+    assert cpu_s(watching.process.pid) - before < 2
     rows = page.rows("processes", program="sleep")
     assert Counter("pid" in row for row, _ in rows) == {True: 200, False: 1}
     alone = sum(value for row, value in page.rows("rss_bytes", program="sleep") if "pid" in row)
@@ -331,9 +331,13 @@ def test_scraping_costs_little(metrics, preload):
         preload.start("sleep", "100")
     wait_for(lambda: watching.scrape().value("processes", program="sleep", pid=None) == 50, 30)
     wait_for(watching.is_sleeping, 30)
-    before = watching.cpu_s()
-    for _ in range(4):
-        watching.scrape()
-        time.sleep(1)
-    assert watching.cpu_s() - before <= 4 * 0.05 + 0.02
-    print(f"{(watching.cpu_s() - before) / 4 * 1000:.1f} ms a scrape", file=sys.stderr)
+
+    @eventually  # others may keep the machine busy for a while
+    def costs_little():
+        before = cpu_s(watching.process.pid)
+        for _ in range(4):
+            watching.scrape()
+            time.sleep(1)
+        spent_s = cpu_s(watching.process.pid) - before
+        assert spent_s <= 4 * 0.05
+        print(f"{spent_s / 4 * 1000:.1f} ms a scrape", file=sys.stderr)
