@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,15 @@ def problems(name: str, document) -> list[str]:
 def check(name: str, document) -> None:
     found = problems(name, document)
     assert not found, f"{name}: " + "\n".join(found[:5])
+
+
+def with_keys(page: str, name: str, keys: str) -> str:
+    """The text of a page, with these keys between the two comments that name what has them."""
+    begin, end = f"<!-- keys of {name} -->\n", f"<!-- end of {name} -->\n"
+    return f"{page[: page.index(begin)]}{begin}\n{keys}\n{page[page.index(end) :]}"
+
+
+def compare_or_write(path: Path, new: str) -> None:
+    if os.environ.get("OOMREC_WRITE_GOLDEN"):
+        path.write_text(new)
+    assert path.read_text() == new, "OOMREC_WRITE_GOLDEN=1 pytest -k has_the_table rewrites it"

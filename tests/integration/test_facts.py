@@ -6,17 +6,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
-from schemas import SCHEMAS
+from schemas import SCHEMAS, compare_or_write, with_keys
 
 DOCS = SCHEMAS.parent
 ROOT = DOCS.parent
-REWRITE = "OOMREC_WRITE_GOLDEN=1 pytest -k has_the_table rewrites it"
 # Sections as they are named in a table; None: like another.
 PATHS = {
     "stored_request": None,
@@ -77,24 +74,15 @@ def rows(path: str, schema: dict, defs: dict) -> list[str]:
     ]
 
 
-def compare_or_write(path: Path, new: str) -> None:
-    if os.environ.get("OOMREC_WRITE_GOLDEN"):
-        path.write_text(new)
-    assert path.read_text() == new, REWRITE
-
-
 def schema_of(title: str, comment: str, schema: dict) -> str:
     draft = "https://json-schema.org/draft/2020-12/schema"
     return compact({"$schema": draft, "title": title, "$comment": comment, **schema}) + "\n"
 
 
 def compare_table(page: str, name: str, table: list[str]) -> None:
-    """The table stands in the page between two comments."""
-    text = (DOCS / page).read_text()
-    begin, end = f"<!-- keys of {name} -->\n", f"<!-- end of {name} -->\n"
     lines = ["| key | meaning |", "| --- | --- |", *table]
-    before, after = text[: text.index(begin)], text[text.index(end) :]
-    compare_or_write(DOCS / page, before + begin + "\n" + "\n".join(lines) + "\n\n" + after)
+    text = (DOCS / page).read_text()
+    compare_or_write(DOCS / page, with_keys(text, name, "\n".join(lines) + "\n"))
 
 
 def test_the_schema_has_the_table_of_facts(printed):

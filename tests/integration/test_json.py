@@ -6,12 +6,14 @@ docs/schemas, a section in docs/json.md and, if it does not read a bundle, an en
 """
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 from command_lines import commands, help_of, reading_lines
-from schemas import SCHEMAS, check
+from schema_listing import Listing
+from schemas import SCHEMAS, check, compare_or_write, with_keys
 
 SOURCE = Path(__file__).resolve().parents[2]
 LEAK = """\
@@ -83,6 +85,16 @@ def test_each_has_its_arguments_schema_and_section(oomrec, bundle):
         assert (SCHEMAS / f"{schema_of(name)}.json").exists(), f"no schema of {name}"
         assert f"## `oomrec {name} --json`" in page, f"docs/json.md: nothing of {name}"
         assert f"schemas/{schema_of(name)}.json" in page
+
+
+def test_the_page_has_the_table_of_each_schema(oomrec):
+    path = SOURCE / "docs" / "json.md"
+    text, listing = path.read_text(), Listing()
+    names = [name for name in re.findall("<!-- keys of (.*) -->", text) if name != "facts"]
+    for name in names:
+        text = with_keys(text, name, listing.of(name))
+    compare_or_write(path, text)
+    assert set(names) >= {schema_of(name) for name in speaking_json(oomrec)} - {"export_holders"}
 
 
 @pytest.mark.parametrize("page", ["deaths.md", "json.md"])
