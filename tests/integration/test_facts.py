@@ -10,7 +10,7 @@ import re
 import subprocess
 
 import pytest
-from schemas import SCHEMAS, compare_or_write, with_keys
+from schemas import SCHEMAS, compact, compare_or_write, with_keys
 
 DOCS = SCHEMAS.parent
 ROOT = DOCS.parent
@@ -33,21 +33,6 @@ FILES = ["manifest", "metadata", "processes", "environment"]
 def printed(build_dir) -> dict:
     """The schemas of sections, of the words in them and of files, as tests/unit/common/facts/print_facts.cpp prints them."""
     return json.loads(subprocess.check_output([build_dir / "tests/unit/common/facts"]))
-
-
-def compact(value, indent: int = 0) -> str:
-    """JSON with each value on one line that fits into it."""
-    line = json.dumps(value)
-    if len(line) + indent < 95 or not isinstance(value, (dict, list)):
-        return line
-    inner, outer = "\n" + " " * (indent + 2), "\n" + " " * indent
-    named = value.items() if isinstance(value, dict) else ((None, part) for part in value)
-    parts = [
-        (f"{json.dumps(key)}: " if key is not None else "") + compact(part, indent + 2)
-        for key, part in named
-    ]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return opening + inner + ("," + inner).join(parts) + outer + closing
 
 
 def referred(schema: dict) -> str:
