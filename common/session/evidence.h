@@ -228,6 +228,7 @@ enum class UserKiller : u32 {
   talos,
   informant,     // `oomrec ended`: for memory, …
   other_reason,  // … or for another reason
+  oomd,
 };
 static_assert(offsetof(EndLevels, user_killer_line) == 128 && sizeof(EndLevels) == 384);
 

@@ -130,6 +130,7 @@ struct UserKillerWords {
 };
 constexpr UserKillerWords kUserKillers[] = {
     {session::UserKiller::systemd_oomd, "systemd-oomd, which ends processes when memory is short"},
+    {session::UserKiller::oomd, "oomd, which ends cgroups when memory is short"},
     {session::UserKiller::earlyoom, "earlyoom, which ends processes when memory is short"},
     {session::UserKiller::kubelet,
      "the kubelet, which evicts pods when the node's memory is short"},

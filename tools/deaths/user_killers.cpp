@@ -61,6 +61,19 @@ bool is_by_talos(std::string_view text, const KillQuery& query) {
          is_below(text.substr(0, text.find('"')), query);
 }
 
+// Meta's oomd, which writes to /dev/kmsg itself: `oomd kill: 9.72 6.17 1.32
+// system.slice/job.service 123456 ruleset:[…] detectorgroup:[…]
+// killer:kill_by_memory_size_or_growth v2`, with `killer:(dry)kill_by_…` if it only says so.
+// kill_by_pressure and kill_by_io_cost may be about I/O.
+bool is_by_metas_oomd(std::string_view text, const KillQuery& query) {
+  if (!text.starts_with("oomd kill: ")) return false;
+  const bool is_for_memory = text.find(" killer:kill_by_memory_size_or_growth ") != text.npos ||
+                             text.find(" killer:kill_by_swap_usage ") != text.npos ||
+                             text.find(" killer:kill_by_pg_scan ") != text.npos;
+  for (int figures = 0; figures < 5; ++figures) skip_past(text, " ");
+  return is_for_memory && is_below("/" + std::string{text.substr(0, text.find(' '))}, query);
+}
+
 // `Kill 'com.example.feed' (5720), uid 10123, oom_score_adj 900 to free 54321kB rss, …`
 bool is_by_lmkd(std::string_view text, const KillQuery& query) {
   if (!text.starts_with("Kill '")) return false;
@@ -123,6 +136,7 @@ constexpr Daemon kDaemons[] = {
     {"earlyoom", UserKiller::earlyoom, is_by_earlyoom},
     {"systemd-oomd", UserKiller::systemd_oomd, is_by_oomd},
     {"systemd", UserKiller::systemd_oomd, is_of_unit},
+    {"", UserKiller::oomd, is_by_metas_oomd},
     {"kubelet", UserKiller::kubelet, is_evicted_pod},
     {"k3s", UserKiller::kubelet, is_evicted_pod},
     {"lowmemorykiller", UserKiller::lmkd, is_by_lmkd},
@@ -134,6 +148,10 @@ constexpr Daemon kDaemons[] = {
 void append(std::vector<LogRecord>& records, std::vector<LogRecord> more) {
   records.insert(records.end(), std::make_move_iterator(more.begin()),
                  std::make_move_iterator(more.end()));
+}
+
+std::string line_of(const LogRecord& record) {
+  return record.sender.empty() ? record.text : record.sender + ": " + record.text;
 }
 
 }  // namespace
@@ -152,7 +170,7 @@ std::optional<UserKill> user_kill_of(const std::vector<LogRecord>& log, const Ki
       if (daemon.killer == UserKiller::kubelet && !is_for_memory) continue;
       if (daemon.killer == UserKiller::nohang && !is_victim) continue;
       if (!found || found->realtime_ns <= record.realtime_ns)
-        found = UserKill{daemon.killer, record.realtime_ns, record.sender + ": " + record.text};
+        found = UserKill{daemon.killer, record.realtime_ns, line_of(record)};
     }
   }
   return found;

@@ -1,5 +1,6 @@
-// Finds a kill by a user-space OOM killer in its log: earlyoom, systemd-oomd and Kubernetes'
-// kubelet send the signals themselves, before the kernel does, and log whom they end and why.
+// Finds a kill by a user-space OOM killer in its log: earlyoom, systemd-oomd, Meta's oomd and
+// Kubernetes' kubelet send the signals themselves, before the kernel does, and log whom they end
+// and why.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ struct UserKill {
 
 // The latest kill of this process: earlyoom names pid and command, systemd-oomd the cgroup or an
 // ancestor, a kubelet the pod, after it has reclaimed memory and no other resource. Formats:
-// earlyoom 1.0 to 1.8 (kill.c), systemd 247 and later (oomd-manager.c, unit.c), Kubernetes 1.6 and
-// later (eviction_manager.go).
+// earlyoom 1.0 to 1.8 (kill.c), systemd 247 and later (oomd-manager.c, unit.c), oomd 0.4 and later
+// (BaseKillPlugin.cpp), Kubernetes 1.6 and later (eviction_manager.go).
 std::optional<UserKill> user_kill_of(const std::vector<LogRecord>& log, const KillQuery& query);
 
 // What daemons have logged since that moment: /dev/kmsg, syslog's files, the journal. With a named

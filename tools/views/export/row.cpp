@@ -110,14 +110,15 @@ Json gpus_json(const Source& source) {
 // Who ended the process.
 std::string_view ended_by(const Source& source, const verdict::Verdict& verdict) {
   using session::UserKiller;
-  static constexpr std::array<std::string_view, 8> kDaemons = {
-      "", "systemd-oomd", "earlyoom", "kubelet", "parent", "lmkd", "nohang", "talos"};
-  static_assert(kDaemons.size() == static_cast<std::size_t>(UserKiller::informant),
-                "one for each, in the order of UserKiller");
+  // In the order of UserKiller. Empty: not a daemon.
+  static constexpr std::array<std::string_view, 11> kDaemons = {
+      "",       "systemd-oomd", "earlyoom", "kubelet", "parent", "lmkd",
+      "nohang", "talos",        "",         "",        "oomd"};
+  static_assert(kDaemons.size() == static_cast<std::size_t>(UserKiller::oomd) + 1);
   if (verdict::kind_of(verdict.code).cause == verdict::Cause::kernel) return "kernel";
   const session::EndLevels& levels =
       source.ending ? source.ending->evidence.levels : source.recording->header().end_levels;
-  if (levels.user_killer < kDaemons.size() && levels.user_killer != 0)
+  if (levels.user_killer < kDaemons.size() && !kDaemons[levels.user_killer].empty())
     return kDaemons[levels.user_killer];
   const auto killer = static_cast<UserKiller>(levels.user_killer);
   if (killer == UserKiller::informant || killer == UserKiller::other_reason) {

@@ -265,6 +265,25 @@ TEST_CASE("a kubelet names the pod that it evicts, and the resource before it") 
   CHECK(killer_in(host + before_1_21, in_pod) == UserKiller::none);
 }
 
+TEST_CASE("Meta's oomd names the cgroup, in /dev/kmsg and under no name of its own") {
+  const auto killed = [](const std::string& path, const std::string& by) {
+    return killer_in("12,77,3599000000,-;oomd kill: 9.72 6.17 1.32 " + path +
+                     " 123456 ruleset:[user session] detectorgroup:[memory pressure] killer:" + by +
+                     " v2");
+  };
+  const std::string own = "system.slice/job.service", growth = "kill_by_memory_size_or_growth";
+  CHECK(killed(own, growth) == UserKiller::oomd);
+  CHECK(killed("system.slice", "kill_by_swap_usage") == UserKiller::oomd);
+  CHECK(killed(own, "kill_by_pg_scan") == UserKiller::oomd);
+  CHECK(killed("system.slice/job", growth) == UserKiller::none);
+  CHECK(killed("system.slice/job.service/worker", growth) == UserKiller::none);
+  CHECK(killed(own, "(dry)" + growth) == UserKiller::none);
+  CHECK(killed(own, "kill_by_io_cost") == UserKiller::none);
+  CHECK(killed(own, "kill_by_pressure") == UserKiller::none);  // of memory or of I/O
+  CHECK(killer_in("12,77,3599000000,-;oomd kill: restarted systemd service=job.service") ==
+        UserKiller::none);
+}
+
 TEST_CASE("nohang names its victim, then the signal") {
   const auto killed = [](const std::string& victim, const std::string& action) {
     return killer_in(kHead + "nohang[88]: Process with highest badness (found in 55ms):\n" + kHead +
