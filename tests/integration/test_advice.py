@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from conftest import written
+from watching import eventually
 
 TORCH = pytest.mark.needs_torch
 PANDAS = pytest.mark.needs_module("pandas")
@@ -31,7 +32,7 @@ def advice(oomrec, victim):
             "run", "--limit", limit, "--", interpreter, victim("python/keeps.py"), case, timeout=240
         )
         assert run.exit_code == 1, str(run)
-        shown = oomrec.json("show", run.only_bundle())
+        shown = oomrec.json("show", run.bundles()[-1])
         assert shown["verdict"]["code"] == "soft_limit", str(run)
         return {row["rule"]: row["text"] for row in shown["advice"]}
 
@@ -107,10 +108,12 @@ def test_losses_that_keep_their_graphs(advice):
 
 @TORCH
 def test_outputs_that_are_kept_without_graphs(advice):
-    found = advice("outputs_are_kept_without_graphs", limit="800M")
-    assert "outputs_are_kept_without_graphs holds" in found["growing"], found
-    assert "If it keeps tensors that carry gradients" in found["growing"]
-    assert "kept_graph" not in found
+    @eventually  # a growth that others slow down is not steady
+    def is_seen_to_grow():
+        found = advice("outputs_are_kept_without_graphs", limit="800M")
+        assert "outputs_are_kept_without_graphs holds" in found["growing"], found
+        assert "If it keeps tensors that carry gradients" in found["growing"]
+        assert "kept_graph" not in found
 
 
 # --- Limits of runtimes --------------------------------------------------------------------------
