@@ -3,6 +3,8 @@
 `oomrec stress` or a Python program that calls the driver by ctypes fills them.
 """
 
+import json
+
 import pytest
 from conftest import written
 from python_programs import CUDA
@@ -102,6 +104,7 @@ def test_a_watcher_lists_the_devices_other_processes(on_fakes, preload, tmp_path
     run = preload("python3", script, env=on_fakes.environment)
     asked = run.only_bundle() / "gpu_processes.json"
     wait_for(asked.exists)
+    check("gpu_processes", json.loads(asked.read_text()))
     watch.stop()
     (first,) = (
         row for row in on_fakes.json("show", run.only_bundle())["devices"] if row["ordinal"] == 0

@@ -87,14 +87,28 @@ def test_each_has_its_arguments_schema_and_section(oomrec, bundle):
         assert f"schemas/{schema_of(name)}.json" in page
 
 
-def test_the_page_has_the_table_of_each_schema(oomrec):
-    path = SOURCE / "docs" / "json.md"
-    text, listing = path.read_text(), Listing()
-    names = [name for name in re.findall("<!-- keys of (.*) -->", text) if name != "facts"]
+def listed(page: str) -> list[str]:
+    """Writes the keys of all schemas that are listed in a page of docs; returns what has them."""
+    text, listing = (SOURCE / "docs" / page).read_text(), Listing()
+    # The others are tables (test_facts.py).
+    names = [
+        name
+        for name, keys in re.findall(r"<!-- keys of (\S+) -->\n\n(.*)", text)
+        if not keys.startswith("|")
+    ]
     for name in names:
-        text = with_keys(text, name, listing.of(name))
-    compare_or_write(path, text)
-    assert set(names) >= {schema_of(name) for name in speaking_json(oomrec)} - {"export_holders"}
+        text = with_keys(text, name, listing.of(name.removesuffix(".json")))
+    compare_or_write(SOURCE / "docs" / page, text)
+    return names
+
+
+def test_the_page_has_the_table_of_each_command(oomrec):
+    commands = {schema_of(name) for name in speaking_json(oomrec)}
+    assert {*listed("json.md"), "export_holders"} >= commands
+
+
+def test_the_page_has_the_table_of_each_file():
+    assert "symbols.json" in listed("bundle-format.md")
 
 
 @pytest.mark.parametrize("page", ["deaths.md", "json.md"])
