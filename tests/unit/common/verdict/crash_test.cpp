@@ -11,6 +11,7 @@
 #include "common/verdict/verdict.h"
 #include "recorder/helper/crash_names.h"
 #include "tests/unit/common/bundle/session_image.h"
+#include "tests/unit/common/verdict/page.h"
 
 using namespace oomrec;
 using namespace oomrec::verdict;
@@ -56,7 +57,7 @@ struct CrashedSession : session::TrainingSession {
     link().served_since = served;
     return judged();
   }
-  std::string summary() const { return verdict().summary; }
+  void show(const char* facts) const { verdict::show(facts, verdict()); }
   bool has(std::string_view line) const {
     const verdict::Verdict found = verdict();
     for (unsigned i = 0; i < found.evidence_count; ++i)
@@ -80,57 +81,37 @@ void abort_by_itself(CrashedSession& session) {
 
 TEST_CASE("a null dereference names the failed request and its reason") {
   CrashedSession session;
-  const verdict::Verdict verdict = session.verdict();
-  CHECK(verdict.code == null_dereference);
-  CHECK(std::string{verdict.summary} ==
-        "SIGSEGV at address 0x10, 0.2 ms after malloc refused 412.0 MiB: the program used the NULL "
-        "it was given");
-  CHECK(verdict.limit.kind == LimitKind::soft);
-  CHECK(session.has("in thread 4711 \"python3\" malloc refused 412.0 MiB 0.2 ms before"));
-  CHECK(session.has("numpy asked malloc for 412.0 MiB and was refused: the soft limit of 1.0 GiB"));
-  CHECK(session.has("live 987.3 MiB + request 412.0 MiB > the soft limit 1.0 GiB"));
-
-  SUBCASE("the latest repeat counts, not the first failure") {
-    session.crash().failure_bytes = 4096;
-    CHECK(session.summary().find("malloc refused 4.0 KiB") != std::string::npos);
-  }
+  session.show("SIGSEGV at an address that was computed from a refused request's NULL");
+  session.crash().failure_bytes = 4096;
+  session.show("the same after a repeat of 4 KiB, which counts");
 }
 
 TEST_CASE("how certain a null dereference is") {
   constexpr std::uint64_t kNear = 0x10, kFar = 1 << 20;
-  const std::string used = "the program used the NULL it was given";
-  const std::string passed_on = "the program passed on the NULL it was given";
-  const std::string probably = "the program probably used the NULL it was given";
-  const std::string perhaps =
-      "the program may have used the NULL it was given; nothing excludes it";
   const struct {
     const char* how;
     std::uint32_t flags;
     std::uint64_t served, address;
     Certainty certainty;
-    const std::string& end;
     std::uint64_t later_s = 0;
   } rows[] = {
-      {"computed from the result", session::kLinkDerived | session::kLinkChecked, 8, kNear, proven,
-       used},
-      {"computed from what a variable held much later", session::kLinkDerived, 900, kNear, likely,
-       used},
-      {"passed to the function that crashed", session::kLinkArgument, 0, kNear, likely, passed_on},
-      {"an offset into the block there", session::kLinkArgument, 0, kFar, proven, passed_on},
-      {"kept without a check, soon used", session::kLinkUnchecked, 3, kNear, likely, probably},
+      {"computed from the result", session::kLinkDerived | session::kLinkChecked, 8, kNear, proven},
+      {"computed from what a variable held much later", session::kLinkDerived, 900, kNear, likely},
+      {"passed to the function that crashed", session::kLinkArgument, 0, kNear, likely},
+      {"an offset into the block there", session::kLinkArgument, 0, kFar, proven},
+      {"kept without a check, soon used", session::kLinkUnchecked, 3, kNear, likely},
       {"kept without a check, used much later", session::kLinkUnchecked | session::kLinkKept, 812,
-       kNear, possible, perhaps, 12},
+       kNear, possible, 12},
       {"an index far into the block, much later", session::kLinkUnchecked | session::kLinkKept, 812,
-       kFar, likely, probably},
-      {"checked, but stored", session::kLinkChecked | session::kLinkKept, 2, kNear, possible,
-       perhaps},
-      {"nothing is known about the code", 0, 2, kNear, possible, perhaps},
-      {"nothing is known about it, nothing happened since", 0, 0, kNear, likely, probably},
-      {"nothing happened for 12 s", 0, 0, kNear, possible, perhaps, 12},
+       kFar, likely},
+      {"checked, but stored", session::kLinkChecked | session::kLinkKept, 2, kNear, possible},
+      {"nothing is known about the code", 0, 2, kNear, possible},
+      {"nothing is known about it, nothing happened since", 0, 0, kNear, likely},
+      {"nothing happened for 12 s", 0, 0, kNear, possible, 12},
       {"unchecked, in another thread", session::kLinkUnchecked | session::kLinkOtherThread, 0,
-       kNear, possible, perhaps},
+       kNear, possible},
       {"in the path that deals with the failure", session::kLinkChecked | session::kLinkOnFailure,
-       2, kNear, likely, probably},
+       2, kNear, likely},
   };
   for (const auto& row : rows) {
     CAPTURE(row.how);
@@ -138,7 +119,7 @@ TEST_CASE("how certain a null dereference is") {
     session.crash().address = row.address;
     session.crash().time_ns += row.later_s * kSecond;
     CHECK(session.judged(row.flags, row.served) == std::pair{null_dereference, row.certainty});
-    CHECK(session.summary().ends_with(": " + row.end));
+    session.show(row.how);
     CHECK(session.has(" other allocations in between"));
     CHECK(verdict::follows_failure(session.view()));
   }
@@ -179,15 +160,12 @@ TEST_CASE("a division by a size that became 0, and an old block that was overrun
   CrashedSession session;
   session.link().flags = session::kLinkKnown | session::kLinkChecked | session::kLinkOldBlock;
   session.crash().address = 0x5555'5555'6000;
-  CHECK(session.verdict().code == crash_after_refusal);
-  CHECK(session.summary().ends_with("the program went on as if the block had grown"));
+  session.show("an old block that was overrun");
   abort_by_itself(session);
   session.crash().signal = SIGFPE;
   session.crash().code = FPE_INTDIV;
   session.link().flags = session::kLinkKnown | session::kLinkRegardless | session::kLinkDerived;
-  CHECK(session.verdict().code == crash_after_refusal);
-  CHECK(session.summary().starts_with("SIGFPE, 0.2 ms after"));
-  CHECK(session.summary().ends_with("the program divided by a size that had become 0"));
+  session.show("a division by a size that became 0");
   session.link().flags &= ~session::kLinkDerived;
   CHECK(session.verdict().code == crashed);
 }
@@ -195,8 +173,7 @@ TEST_CASE("a division by a size that became 0, and an old block that was overrun
 TEST_CASE("a pointer that the failed call has not set") {
   CrashedSession session;
   session.crash().address = std::uint64_t{1} << 45;
-  CHECK(session.judged() == std::pair{crash_after_refusal, likely});
-  CHECK(session.summary().ends_with("the program used a pointer that was not set because of that"));
+  session.show("a pointer that the failed call has not set");
   session.link().served_since = 9;
   CHECK(session.verdict().certainty == possible);
   abort_by_itself(session);
@@ -222,7 +199,7 @@ TEST_CASE("MAP_FAILED counts as an address, too") {
   CrashedSession session;
   session.refusal->api = static_cast<std::uint16_t>(Api::mmap);
   session.crash().address = ~std::uint64_t{0};
-  CHECK(session.summary().ends_with("the program used the MAP_FAILED it was given"));
+  session.show("MAP_FAILED");
   session.refusal->api = static_cast<std::uint16_t>(Api::malloc);
   session.link().flags = session::kLinkKnown | session::kLinkUnchecked;
   CHECK(session.verdict().code == crashed);
@@ -244,8 +221,7 @@ TEST_CASE("without a fault address nothing is compared") {
   session.link().flags = session::kLinkKnown | session::kLinkUnchecked;
   session.crash().address = 0;
   session.crash().code = 0x80;  // a wild pointer
-  CHECK(session.verdict().code == crashed);
-  CHECK(session.summary().ends_with("its result does not lead to such an address"));
+  session.show("a wild pointer after a refusal");
 }
 
 TEST_CASE("an exception that nobody caught: by its type and where it was thrown") {
@@ -260,37 +236,30 @@ TEST_CASE("an exception that nobody caught: by its type and where it was thrown"
     in_flight("St9bad_alloc");
     session.link().flags |= session::kLinkBadAlloc;
     session.crash().flags |= session::kCrashNew;
-    CHECK(session.judged() == std::pair{uncaught_bad_alloc, proven});
-    CHECK(session.summary().ends_with("nobody caught the std::bad_alloc"));
+    session.show("the std::bad_alloc of the failed request");
     session.crash().flags |= session::kCrashOtherThrow;  // another one
     CHECK(session.judged() == std::pair{uncaught_bad_alloc, likely});
   }
   SUBCASE("another, thrown while that one was being handled") {
     in_flight("St13runtime_error");
     session.link().flags |= session::kLinkHandling;
-    CHECK(session.judged() == std::pair{crash_after_refusal, likely});
-    CHECK(session.summary().ends_with("another exception was not caught"));
-    CHECK(session.has("a std::bad_alloc was being handled"));
+    session.show("another exception, thrown while that one was being handled");
   }
   SUBCASE("another, thrown only if the call fails") {
     in_flight("St13runtime_error");
     session.link().flags |= session::kLinkChecked | session::kLinkOnFailure;
-    CHECK(session.verdict().code == crash_after_refusal);
-    CHECK(session.summary().ends_with("another exception was not caught"));
-    CHECK(session.has("std::terminate is on the stack"));
+    session.show("another exception, thrown only if the call fails");
   }
   SUBCASE("another, after the std::bad_alloc was caught") {
     in_flight("St11logic_error");
     session.crash().flags |= session::kCrashNew | session::kCrashOtherThrow;
-    CHECK(session.verdict().code == crashed);
-    CHECK(session.summary().ends_with("does not explain it: another exception was not caught"));
+    session.show("another exception, after the std::bad_alloc was caught");
   }
   SUBCASE("another, whose text says that memory was short") {
     in_flight("St13runtime_error");
     session.link().flags |= session::kLinkChecked | session::kLinkSaysMemory;
     session.link().served_since = 5000;
-    CHECK(session.judged() == std::pair{crash_after_refusal, likely});
-    CHECK(session.summary().ends_with("nobody caught the exception for lack of memory"));
+    session.show("another exception, whose text says that memory was short");
     session.crash().time_ns += 11 * kSecond;
     CHECK(session.verdict().certainty == possible);
   }
@@ -325,17 +294,17 @@ TEST_CASE("an abort is a consequence if only the failure leads to it") {
     return session.judged(flags, served);
   };
   CHECK(judged(session::kLinkOnFailure, 40) == std::pair{crash_after_refusal, likely});
-  CHECK(session.summary().ends_with("the program gave up"));
+  session.show("an abort where only a failure leads");
   CHECK(judged(session::kLinkRegardless, 0) == std::pair{crashed, likely});
-  CHECK(session.summary().ends_with("the program dealt with it and went on"));
+  session.show("an abort after the failure was dealt with");
   CHECK(judged(session::kLinkHandling, 0) == std::pair{crash_after_refusal, likely});
   CHECK(judged(0, 8) == std::pair{crash_after_refusal, possible});
-  CHECK(session.summary().ends_with("nothing excludes it"));
+  session.show("an abort after 8 other requests");
   CHECK(judged(0, 9) == std::pair{crashed, possible});
   CHECK(judged(0, 199) == std::pair{crashed, possible});
   CHECK(judged(0, 200) == std::pair{crashed, likely});
   CHECK(judged(session::kLinkHeapCorruption, 0) == std::pair{crashed, likely});
-  CHECK(session.summary().ends_with("the C library found its heap damaged"));
+  session.show("an abort in the C library, for its heap is damaged");
   // The damage may be older than the refusal, but for a block that is freed twice there.
   const std::uint32_t damage = session::kLinkHeapCorruption | session::kLinkOnFailure;
   CHECK(judged(damage, 0) == std::pair{crash_after_refusal, possible});
@@ -348,7 +317,7 @@ TEST_CASE("a bad_alloc that was caught leaves no result, but maybe a NULL of the
     return session.judged(session::kLinkThrown | flags, served);
   };
   CHECK(judged(0, 200) == std::pair{crashed, likely});
-  CHECK(session.summary().ends_with("the program dealt with it and went on"));
+  session.show("SIGSEGV long after a std::bad_alloc was caught");
   CHECK(judged(0, 9) == std::pair{crashed, possible});
   CHECK(judged(0, 2) == std::pair{null_dereference, possible});  // of its own NULL
   abort_by_itself(session);
@@ -361,8 +330,7 @@ TEST_CASE("a bad_alloc that was caught leaves no result, but maybe a NULL of the
 TEST_CASE("a failure of another thread counts if the one that crashed has none") {
   CrashedSession session;
   session.link().flags = session::kLinkKnown | session::kLinkOtherThread | session::kLinkChecked;
-  CHECK(session.judged() == std::pair{crashed, likely});
-  CHECK(session.has("before the signal, which came in another thread; all threads made"));
+  session.show("the failure of another thread, which was checked");
   session.link().flags |= session::kLinkKept;
   CHECK(session.judged() == std::pair{null_dereference, possible});
 }
@@ -372,57 +340,47 @@ TEST_CASE("a stack overflow is a consequence only where the program deals with t
   session.crash().address = 0x7ffd'6936'dfb0;
   session.crash().flags = session::kCrashGuardPage;
   session.link().flags = session::kLinkKnown | session::kLinkOnFailure;
-  CHECK(session.verdict().code == crash_after_refusal);
-  CHECK(session.has("beyond the end of the thread's stack"));
-  CHECK(session.summary().ends_with("the program ran out of stack while it dealt with that"));
+  session.show("a stack overflow where the program deals with the failure");
   session.link().flags = session::kLinkKnown;
-  CHECK(session.verdict().code == crashed);
-  CHECK(session.summary().ends_with("the thread's stack overflowed"));
+  session.show("a stack overflow elsewhere");
 }
 
 TEST_CASE("a crash that does not follow says why, and denies memory only if that is excluded") {
   CrashedSession session;
   session.link().flags = session::kLinkKnown;
   Crash& crash = session.crash();
-  std::string why = "; an earlier refused request probably does not explain it: ";
+  const char* why = "SIGSEGV, not after a refusal";
   SUBCASE("no failure") {
     crash.failure = 0;
     crash.failure_bytes = crash.failure_time_ns = 0;
-    why = "; nothing was refused to its thread";
   }
   SUBCASE("the result was checked") {
     session.link().flags |= session::kLinkChecked;
-    why += "the program dealt with it and went on";
-    const verdict::Verdict verdict = session.verdict();
-    REQUIRE(verdict.evidence_count == 2);
-    CHECK(std::string_view{verdict.evidence[1]} ==
-          "the program's code compares the result of that call");
+    why = "SIGSEGV after a refusal that was checked";
   }
   SUBCASE("succeeded since") {
     crash.flags = session::kCrashSucceededSince;
-    why += "the refused call has succeeded since";
+    why = "SIGSEGV after the refused call has succeeded";
   }
   SUBCASE("many requests since") {
     session.link().served_since = 812;
-    why += "nothing links the two";
+    why = "SIGSEGV 812 requests after a refusal";
   }
   SUBCASE("sent by another process") {
     crash.code = SI_USER;
     crash.sender_pid = 4712;
-    why = ", not for lack of memory: process 4712 sent the signal";
+    why = "SIGSEGV from another process, after a refusal";
   }
   SUBCASE("a forged failure") {
     crash.failure = 999;
-    why = "; nothing was refused to its thread";
+    why = "SIGSEGV after a failure that is not there";
   }
   SUBCASE("a forged time") {
     crash.failure_time_ns = crash.time_ns + 1;
-    why = "; nothing was refused to its thread";
+    why = "SIGSEGV before the failure";
   }
-  CHECK(session.verdict().code == crashed);
+  session.show(why);
   CHECK(session.verdict(Trigger::killed).code == crashed);
-  CHECK(session.summary().starts_with("python3.11 was ended by SIGSEGV"));
-  CHECK(session.summary().ends_with(why));
   if (crash.failure != 999) {
     CHECK_FALSE(verdict::follows_failure(session.view()));
     // A bundle written for a failed request keeps its verdict.
@@ -434,8 +392,7 @@ TEST_CASE("an older recording has no link: then only time counts, and nothing is
   CrashedSession session;
   session.link() = {};
   session.crash().time_ns = session.crash().failure_time_ns + 10 * kSecond;
-  CHECK(session.summary().starts_with("SIGSEGV at address 0x10, 10.0 s after"));
-  CHECK(session.verdict().certainty == possible);
+  session.show("an older recording: SIGSEGV 10 s after a refusal");
   session.crash().time_ns += 1;
   CHECK(session.judged() == std::pair{crashed, possible});
 }

@@ -8,6 +8,7 @@
 #include "common/verdict/verdict.h"
 #include "recorder/helper/report.h"
 #include "tests/unit/common/bundle/gpu_session.h"
+#include "tests/unit/common/verdict/page.h"
 
 using namespace oomrec;
 using namespace oomrec::verdict;
@@ -23,7 +24,6 @@ struct Refused : GpuSession {
   verdict::Verdict verdict(Trigger trigger = Trigger::allocation_failed) {
     return verdict::verdict_of(view(), trigger, entry);
   }
-  std::string summary() { return verdict().summary; }
   std::string evidence() {
     const verdict::Verdict v = verdict();
     std::string lines;
@@ -49,57 +49,38 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 
 TEST_CASE("a full device: what was free, and what used the rest") {
   Refused session;
-  CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
-  CHECK(session.verdict().limit.kind == LimitKind::device);
-  CHECK(session.verdict().limit.bytes == 80 * kGiB);
-  CHECK(session.verdict().limit.used_bytes == 80 * kGiB - 410 * kMiB);
-  CHECK(session.summary() ==
-        "python (libtorch) asked cuMemAlloc for 2.0 GiB on cuda:1 (NVIDIA H100) and was refused: "
-        "410.0 MiB of 80.0 GiB were free; this process holds 70.0 GiB, others or the runtime 9.6 "
-        "GiB");
-  CHECK(has(session.evidence(), "the call's result was CUDA_ERROR_OUT_OF_MEMORY\n"));
-  CHECK(has(session.evidence(), "the driver reported 12 ms before: 410.0 MiB free of 80.0 GiB\n"));
+  show("a full device", session.verdict());
 
   SUBCASE("managed memory counts as this process', wherever it is") {
     session.at.managed_bytes = 5 * kGiB;
-    CHECK(has(session.summary(), "others or the runtime 4.6 GiB"));
-    CHECK(has(session.evidence(), "holds 70.0 GiB and 5.0 GiB of managed memory; used by others"));
+    show("the same with 5 GiB of managed memory", session.verdict());
     session.at.managed_bytes = 50 * kGiB;
-    CHECK(has(session.summary(), "others or the runtime 0 bytes"));
+    show("the same with 50 GiB of managed memory", session.verdict());
   }
   SUBCASE("a request larger than the device") {
     session.refused().bytes = 81 * kGiB;
-    CHECK(has(session.summary(), "refused: that is more than the device has; 410.0 MiB of"));
+    show("a request larger than the device", session.verdict());
   }
   SUBCASE("a device without figures from the driver") {
     session.at.total_bytes = session.at.free_bytes = 0;
-    CHECK(session.summary() ==
-          "python (libtorch) asked cuMemAlloc for 2.0 GiB on cuda:1 (NVIDIA H100) and was "
-          "refused: this process holds 70.0 GiB");
-    CHECK(session.verdict().limit.kind == LimitKind::none);
+    show("a device without figures from the driver", session.verdict());
     CHECK_FALSE(has(session.evidence(), "the driver reported"));
   }
   SUBCASE("an unknown device") {
     session.at = {};
-    CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
-    CHECK(
-        has(session.summary(), "asked cuMemAlloc for 2.0 GiB and was refused: this process holds"));
+    show("an unknown device", session.verdict());
   }
   SUBCASE("a call without a size") {
     session.refused().bytes = 0;
     session.refused().api = static_cast<std::uint16_t>(Api::cuCtxCreate);
-    CHECK(has(session.summary(),
-              "python (libtorch) called cuCtxCreate on cuda:1 (NVIDIA H100) and was"));
-    CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
+    show("a context, whose size nobody knows", session.verdict());
   }
   SUBCASE("another vendor") {
     const std::uint32_t hip = session.device(0, "", session::Vendor::hip);
     session.refused().space = static_cast<std::uint8_t>(Space::hip);
     session.refused().api = static_cast<std::uint16_t>(Api::hipMalloc);
     session.at.device = hip;
-    CHECK(
-        has(session.summary(), "asked hipMalloc for 2.0 GiB on hip:0 and was refused: 410.0 MiB"));
-    CHECK(has(session.evidence(), "result was hipErrorOutOfMemory\n"));
+    show("a full device of AMD's", session.verdict());
   }
 }
 
@@ -107,22 +88,14 @@ TEST_CASE("the user's limit, and how much of it was left") {
   Refused session;
   session.refused().flags = session::kFailureByRecorder;
   session.at.limit_bytes = 71 * kGiB;
-  verdict::Verdict verdict = session.verdict(Trigger::soft_limit);
-  CHECK(verdict.code == VerdictCode::device_limit);
-  CHECK(verdict.limit.kind == LimitKind::device);
-  CHECK(verdict.limit.bytes == 71 * kGiB);
-  CHECK(verdict.limit.used_bytes == 70 * kGiB);
-  CHECK(has(verdict.summary,
-            "refused: --limit-gpu of 71.0 GiB is reached (this process holds 70.0 GiB)"));
-  CHECK(has(session.evidence(), "counted 70.0 GiB + request 2.0 GiB > --limit-gpu 71.0 GiB\n"));
+  show("--limit-gpu is reached", session.verdict(Trigger::soft_limit));
   session.at.limit_bytes = kGiB;
-  CHECK(has(session.summary(), "refused: that is more than --limit-gpu of 1.0 GiB (this process"));
+  show("a request larger than --limit-gpu", session.verdict());
 
   // A limit that was not reached is only evidence.
   session.refused().flags = 0;
   session.at.limit_bytes = 80 * kGiB;
-  CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
-  CHECK(has(session.evidence(), "counted 70.0 GiB + request 2.0 GiB <= --limit-gpu 80.0 GiB\n"));
+  show("a full device below --limit-gpu", session.verdict());
 }
 
 TEST_CASE("enough is free in PyTorch's reserve, but in pieces") {
@@ -130,18 +103,11 @@ TEST_CASE("enough is free in PyTorch's reserve, but in pieces") {
   session.at.torch_reserved_bytes = 8 * kGiB;
   session.at.torch_allocated_bytes = 5 * kGiB;
   session.at.torch_largest_free_bytes = 900 * kMiB;
-  CHECK(session.verdict().code == VerdictCode::device_fragmentation);
-  CHECK(has(session.summary(),
-            "2.0 GiB on cuda:1 (NVIDIA H100) and was refused: with 3.0 GiB free in what "
-            "PyTorch has reserved, in pieces of at most 900.0 MiB"));
-  CHECK(has(session.evidence(),
-            "PyTorch has allocated 5.0 GiB of 8.0 GiB that it has reserved; "
-            "fragmentation_ratio 0.37 (warning)\n"));
-  CHECK(has(session.evidence(), "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"));
+  show("3 GiB free in PyTorch's reserve, in smaller pieces", session.verdict());
 
   SUBCASE("a half is critical, a fifth is not mentioned") {
     session.at.torch_allocated_bytes = 4 * kGiB;
-    CHECK(has(session.evidence(), "fragmentation_ratio 0.50 (critical)\n"));
+    show("half of PyTorch's reserve", session.verdict());
     session.at.torch_allocated_bytes = session.at.torch_reserved_bytes / 5 * 4;
     CHECK(has(session.evidence(), "fragmentation_ratio 0.20\n"));
     CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
@@ -165,10 +131,7 @@ TEST_CASE("enough is free in memory pools") {
   Refused session;
   session.at.pool_reserved_bytes = 6 * kGiB;
   session.at.pool_used_bytes = 4 * kGiB;
-  CHECK(session.verdict().code == VerdictCode::device_fragmentation);
-  CHECK(has(session.summary(), "refused: with 2.0 GiB free in what its memory pools hold"));
-  CHECK(has(session.evidence(),
-            "memory pools hold 6.0 GiB, of which 4.0 GiB are used; fragmentation_ratio 0.33"));
+  show("2 GiB free in memory pools", session.verdict());
   session.at.pool_used_bytes += 1;
   CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
 }
@@ -179,28 +142,22 @@ TEST_CASE("failures that are not due to a device's memory") {
     session.refused().space = static_cast<std::uint8_t>(Space::cuda_host);
     session.refused().rss_bytes = kGiB;
     session.refused().ram_bytes = 16 * kGiB;
-    CHECK(session.verdict().code == VerdictCode::allocation_failed);
-    CHECK(
-        has(session.summary(), "the driver had no host memory for it (CUDA_ERROR_OUT_OF_MEMORY)"));
-    CHECK(has(session.evidence(), "resident 1.0 GiB of 16.0 GiB RAM"));
+    show("the driver's host memory", session.verdict());
   }
   SUBCASE("address space") {
     session.refused().space = static_cast<std::uint8_t>(Space::cuda_va);
-    CHECK(session.verdict().code == VerdictCode::allocation_failed);
-    CHECK(has(session.summary(), "the driver had no address space for it"));
+    show("the driver's address space", session.verdict());
   }
   SUBCASE("--fail") {
     session.refused().flags = session::kFailureInjected;
     session.refused().rule = session.string("cuMemAlloc:nth=2");
-    CHECK(session.verdict().code == VerdictCode::injected);
-    CHECK(has(session.evidence(), "the rule cuMemAlloc:nth=2 of --fail"));
+    show("a rule of --fail for a device's memory", session.verdict());
   }
   SUBCASE("PyTorch's own allocator") {
     session.refused().space = static_cast<std::uint8_t>(Space::torch);
     session.refused().api = static_cast<std::uint16_t>(Api::reportOutOfMemoryToProfiler);
     session.refused().error = 0;
-    CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
-    CHECK(has(session.summary(), "PyTorch gave up, but not because the driver refused; 410.0 MiB"));
+    show("PyTorch's own allocator gave up", session.verdict());
     CHECK_FALSE(has(session.evidence(), "the call's result"));
   }
 }
@@ -232,22 +189,9 @@ TEST_CASE("a device near a limit is named with that limit") {
   session::Device& device = session.device_at(session.second);
   device.block_bytes = 60 * kGiB;
   device.free_bytes = 4 * kGiB;
-  verdict::Verdict verdict = verdict::verdict_of(session.view(), Trigger::near_limit, 0);
-  CHECK(verdict.code == VerdictCode::near_limit);
-  CHECK(verdict.limit.kind == LimitKind::device);
-  CHECK(verdict.limit.bytes == 80 * kGiB);
-  CHECK(verdict.limit.used_bytes == 76 * kGiB);
-  CHECK(std::string{verdict.summary} ==
-        "cuda:1 (NVIDIA H100) is at 95 % of its 80.0 GiB (in use 76.0 GiB, of which this process "
-        "holds 60.0 GiB): the next request may be refused");
-
+  show("a device at 95 %", session.verdict(Trigger::near_limit));
   device.limit_bytes = 61 * kGiB;
-  verdict = verdict::verdict_of(session.view(), Trigger::near_limit, 0);
-  CHECK(verdict.limit.used_bytes == 60 * kGiB);
-  CHECK(std::string{verdict.summary} ==
-        "python3.11 is at 98 % of --limit-gpu of 61.0 GiB on cuda:1 (NVIDIA H100) (it holds 60.0 "
-        "GiB): "
-        "the next request may be refused");
+  show("--limit-gpu at 98 %", session.verdict(Trigger::near_limit));
 }
 
 TEST_CASE("a crash after a failed request of a device: only host pointers count") {
@@ -261,8 +205,7 @@ TEST_CASE("a crash after a failed request of a device: only host pointers count"
   crash.failure_time_ns = session.refused().time_ns;
   crash.time_ns = crash.failure_time_ns + 1'000'000;
   verdict::Verdict verdict = session.verdict(Trigger::crash);
-  CHECK(verdict.code == VerdictCode::crashed);
-  CHECK(has(verdict.summary, "its result does not lead to such an address"));
+  show("SIGSEGV after a failed request of device memory", verdict);
 
   for (const auto& [api, space] : {std::pair{Api::cuMemAllocManaged, Space::cuda},
                                    std::pair{Api::hipMallocManaged, Space::hip},
@@ -286,5 +229,5 @@ TEST_CASE("an old recording has no devices") {
   session.at = {};
   session::Device device;
   CHECK_FALSE(text::read_device(session.view(), 1, device));
-  CHECK(has(session.summary(), "asked cuMemAlloc for 2.0 GiB and was refused"));
+  show("a recording without devices", session.verdict());
 }

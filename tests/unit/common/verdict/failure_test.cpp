@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/unit/common/bundle/session_image.h"
+#include "tests/unit/common/verdict/page.h"
 
 using namespace oomrec::verdict;
 using namespace oomrec;
@@ -62,88 +63,58 @@ TEST_CASE("a thread beyond a limit on tasks: the limit that is reached") {
   Refusal by_cgroup{Api::pthread_create, EAGAIN};
   by_cgroup.refused.counted.cgroup_tasks_limit = 10;
   by_cgroup.refused.counted.own_tasks_limit = 100;
-  verdict::Verdict verdict = by_cgroup.verdict();
-  CHECK(name_of(verdict.code) == "thread_creation_failed");
-  CHECK(verdict.limit.kind == LimitKind::pids);
-  CHECK(verdict.limit.bytes == 10);
-  CHECK(has(verdict.summary, "the cgroup's limit of tasks (pids.max) of 10 is reached (tasks 10)"));
-  CHECK(
-      has(evidence(verdict), "tasks 10 + request 1 > the cgroup's limit of tasks (pids.max) 10\n"));
+  show("a thread beyond pids.max", by_cgroup.verdict());
 
   Refusal by_machine{Api::pthread_create, EAGAIN};
   by_machine.refused.counted.threads_max = 200;
-  CHECK(by_machine.verdict().limit.kind == LimitKind::threads_max);
+  show("a thread beyond kernel.threads-max", by_machine.verdict());
 
   Refusal by_numbers{Api::fork, EAGAIN, 0};
   by_numbers.refused.counted.pid_max = 200;
-  CHECK(by_numbers.verdict().limit.kind == LimitKind::pid_max);
-  CHECK(name_of(by_numbers.verdict().code) == "fork_failed");
+  show("a process beyond kernel.pid_max", by_numbers.verdict());
 }
 
 TEST_CASE("RLIMIT_NPROC counts other processes too: it is the last explanation") {
   Refusal refusal{Api::fork, EAGAIN, 0};
   refusal.refused.counted.own_tasks_limit = 100;
-  verdict::Verdict verdict = refusal.verdict();
-  CHECK(name_of(verdict.code) == "fork_failed");
-  CHECK(verdict.limit.kind == LimitKind::rlimit_nproc);
-  CHECK(has(verdict.summary, "(RLIMIT_NPROC) of 100 is the only one that explains it"));
+  show("a process that only RLIMIT_NPROC explains", refusal.verdict());
   refusal.refused.counted.own_tasks_limit = 0;
-  verdict = refusal.verdict();
-  CHECK(has(verdict.summary, "(RLIMIT_NPROC) of 0 is reached"));
-
+  show("a process where RLIMIT_NPROC is 0", refusal.verdict());
   refusal.refused.counted.own_tasks_limit = kUnlimited;
-  verdict = refusal.verdict();
-  CHECK(verdict.limit.kind == LimitKind::none);
-  CHECK(has(verdict.summary, "no limit that can be read explains it (EAGAIN"));
+  show("a process that no limit explains", refusal.verdict());
 }
 
 TEST_CASE("a thread whose stack could not be mapped: why the mapping failed") {
   Refusal refusal{Api::pthread_create, ENOMEM};
   refusal.refused.rlimit_as_bytes = 100 * kMiB;
   refusal.refused.vm_bytes = 95 * kMiB;
-  CHECK(name_of(refusal.verdict().code) == "thread_creation_failed");
-  CHECK(refusal.verdict().limit.kind == LimitKind::rlimit_as);
-
+  show("a thread's stack beyond RLIMIT_AS", refusal.verdict());
   refusal.refused.rlimit_as_bytes = kUnlimited;
   refusal.refused.counted.mappings = 30'001;
-  CHECK(refusal.verdict().limit.kind == LimitKind::max_map_count);
-
+  show("a thread's stack beyond vm.max_map_count", refusal.verdict());
   refusal.refused.bytes = std::uint64_t{1} << 48;
-  CHECK(name_of(refusal.verdict().code) == "thread_creation_failed");
-  CHECK(has(refusal.verdict().summary, "no address space is that large"));
+  show("a thread's stack of 256 TiB", refusal.verdict());
 }
 
 TEST_CASE("a limit is reached, or would be exceeded, or is less than the request") {
   Refusal refusal{Api::mmap, ENOMEM};
   refusal.refused.rlimit_as_bytes = 100 * kMiB;
   refusal.refused.vm_bytes = 95 * kMiB;
-  CHECK(has(refusal.verdict().summary, " of 100.0 MiB is reached ("));
-
+  show("RLIMIT_AS is reached", refusal.verdict());
   refusal.refused.vm_bytes = 50 * kMiB;
   refusal.refused.bytes = 60 * kMiB;
-  CHECK(has(refusal.verdict().summary, "refused: that would exceed "));
-  CHECK(has(refusal.verdict().summary, " of 100.0 MiB ("));
-
+  show("RLIMIT_AS would be exceeded", refusal.verdict());
   refusal.refused.bytes = 101 * kMiB;
-  CHECK(has(refusal.verdict().summary, "refused: that is more than "));
+  show("a request larger than RLIMIT_AS", refusal.verdict());
 }
 
 TEST_CASE("a mapping: beyond max_map_count, or beyond CommitLimit") {
   Refusal refusal{Api::mmap, ENOMEM};
-  verdict::Verdict verdict = refusal.verdict();
-  CHECK(name_of(verdict.code) == "mapping_failed");
-  CHECK(verdict.limit.kind == LimitKind::none);
-  CHECK(has(evidence(verdict), "mappings 300 + request 1 <= the limit of mappings"));
-
+  show("a mapping that no limit explains", refusal.verdict());
   refusal.refused.counted.mappings = 30'000;
-  verdict = refusal.verdict();
-  CHECK(name_of(verdict.code) == "mapping_failed");
-  CHECK(has(verdict.summary, "(vm.max_map_count) of 30,000 is reached (mappings 30,000)"));
-
+  show("a mapping beyond vm.max_map_count", refusal.verdict());
   refusal.refused.counted.commit_limit_bytes = 1007 * kMiB;
-  verdict = refusal.verdict();
-  CHECK(verdict.limit.kind == LimitKind::commit);
-  CHECK(has(evidence(verdict), "Committed_AS 1000.0 MiB + request 8.0 MiB > the machine's"));
+  show("a mapping beyond CommitLimit", refusal.verdict());
   refusal.refused.counted.commit_limit_bytes = 1008 * kMiB;
   CHECK(refusal.verdict().limit.kind == LimitKind::max_map_count);
 
@@ -159,19 +130,23 @@ TEST_CASE("a limit on bytes that explains a mapping comes first") {
   refusal.refused.counted.mappings = 30'001;
   refusal.refused.rlimit_data_bytes = 10 * kMiB;
   refusal.refused.data_bytes = 9 * kMiB;
-  CHECK(name_of(refusal.verdict().code) == "data_limit");
+  show("RLIMIT_DATA is reached", refusal.verdict());
   refusal.refused.data_bytes = kMiB;
   CHECK(name_of(refusal.verdict().code) == "mapping_failed");
 }
 
 TEST_CASE("a library of unknown size: the address space is the last explanation") {
   Refusal refusal{Api::dlopen, ENOMEM, 0};
-  CHECK(name_of(refusal.verdict().code) == "mapping_failed");
   CHECK(refusal.verdict().limit.kind == LimitKind::none);
   refusal.refused.rlimit_as_bytes = 512 * kMiB;
   refusal.refused.vm_bytes = 6 * kMiB;
-  CHECK(refusal.verdict().limit.kind == LimitKind::rlimit_as);
-  CHECK(name_of(refusal.verdict().code) == "mapping_failed");
+  show("a library that only RLIMIT_AS explains", refusal.verdict());
+}
+
+TEST_CASE("locked memory") {
+  Refusal refusal{Api::mlock, ENOMEM};
+  refusal.refused.pools.locked_limit_bytes = kMiB;
+  show("memory locked beyond RLIMIT_MEMLOCK", refusal.verdict());
 }
 
 TEST_CASE("what could not be read excludes nothing") {
@@ -181,9 +156,7 @@ TEST_CASE("what could not be read excludes nothing") {
   refusal.refused.rlimit_as_bytes = 1000 * kMiB;
   refusal.refused.vm_bytes = 0;
   const verdict::Verdict possible = refusal.verdict();
-  CHECK(possible.limit.kind == LimitKind::rlimit_as);
-  CHECK(possible.certainty == Certainty::possible);
-  CHECK(has(evidence(possible), "what is in use could not be read"));
+  show("RLIMIT_AS, and what is in use could not be read", possible);
   CHECK_FALSE(has(evidence(possible), "in use 0 bytes"));
   refusal.refused.bytes = 2000 * kMiB;
   const verdict::Verdict proven = refusal.verdict();
@@ -208,10 +181,67 @@ TEST_CASE("an injected failure names its rule and nothing else") {
   refusal.refused.flags = session::kFailureInjected;
   refusal.refused.rule = refusal.string("pthread_create:nth=2");
   refusal.refused.rlimit_as_bytes = kMiB;
-  const verdict::Verdict verdict = refusal.verdict();
-  CHECK(name_of(verdict.code) == "injected");
-  CHECK(verdict.limit.kind == LimitKind::none);
-  CHECK(has(evidence(verdict), "the rule pthread_create:nth=2 of --fail"));
+  show("a rule of --fail", refusal.verdict());
+}
+
+TEST_CASE("the first limit that explains a failure is the verdict") {
+  struct Row {
+    const char* facts;
+    VerdictCode code;
+    std::uint64_t bytes, soft, live, data_limit, data, as_limit, vm;
+  };
+  const Row rows[] = {
+      {"the soft limit is reached", VerdictCode::soft_limit, 10 * kMiB, 100 * kMiB, 95 * kMiB,
+       100 * kMiB, 95 * kMiB, 0, 0},
+      {"RLIMIT_DATA and RLIMIT_AS are reached", VerdictCode::data_limit, 10 * kMiB, 0, 0,
+       100 * kMiB, 95 * kMiB, 100 * kMiB, 95 * kMiB},
+      {"RLIMIT_AS is reached by malloc", VerdictCode::address_space_limit, 10 * kMiB, 0, 0,
+       100 * kMiB, 5 * kMiB, 100 * kMiB, 95 * kMiB},
+      {"a small block, with less than a MiB below RLIMIT_AS", VerdictCode::address_space_limit, 24,
+       0, 0, 0, 0, 100 * kMiB, 100 * kMiB - 4096},
+      {"a request larger than RAM and swap", VerdictCode::request_too_large, 20'000 * kMiB, 0, 0, 0,
+       0, session::kUnlimited, 95 * kMiB},
+      {"a request of more than 16 EiB", VerdictCode::request_too_large, session::kUnlimited, 0, 0,
+       0, 0, 0, 0},
+      {"malloc, far from each limit", VerdictCode::allocation_failed, 10 * kMiB, 100 * kMiB,
+       5 * kMiB, 0, 0, 0, 0},
+  };
+  for (const Row& row : rows) {
+    session::TrainingSession session;
+    auto& f = session.add<session::Failure>(session::TableId::failures, &session.failure);
+    f.api = static_cast<std::uint16_t>(Api::malloc);
+    f.bytes = row.bytes;
+    f.soft_limit_bytes = row.soft;
+    f.live_bytes = row.live;
+    f.rlimit_data_bytes = row.data_limit;
+    f.data_bytes = row.data;
+    f.rlimit_as_bytes = row.as_limit;
+    f.vm_bytes = row.vm;
+    f.ram_bytes = 16'384 * kMiB;
+    f.error = 12;
+    const verdict::Verdict verdict =
+        verdict::verdict_of(session.view(), Trigger::allocation_failed, session.failure);
+    CHECK(name_of(verdict.code) == name_of(row.code));
+    show(row.facts, verdict);
+    const verdict::Verdict simulated =
+        verdict::verdict_of(session.view(), Trigger::simulated, session.failure);
+    CHECK(name_of(simulated.code) == name_of(row.code));
+    CHECK(std::string{simulated.evidence[0]} == "simulated by `oomrec simulate`");
+  }
+}
+
+TEST_CASE("no failure: the reason of a request, or of an exception") {
+  const session::TrainingSession session;
+  const auto show_of = [&](const char* facts, Trigger trigger, std::string_view reason = {}) {
+    show(facts, verdict::verdict_of(session.view(), trigger, 0, reason));
+  };
+  show_of("a bundle was requested", Trigger::request);
+  show_of("a bundle was requested with words", Trigger::request, "epoch 3");
+  show_of("a bundle was requested by --dump-at-exit", Trigger::request, verdict::kReasonAtExit);
+  show_of("oomrec simulate", Trigger::simulated);
+  show_of("an exception", Trigger::exception);
+  show_of("an exception of another process", Trigger::exception, verdict::kReasonOfWorker);
+  show_of("nothing is known", Trigger::none);
 }
 
 // --- The verdicts on a near limit and on memory pressure
@@ -223,20 +253,10 @@ TEST_CASE("the cgroup's limit counts what is charged; untouched memory has a lin
   health.cgroup_used_bytes = 192 * kMiB;
   health.rss_bytes = 182 * kMiB;
   health.live_bytes = 1182 * kMiB;
-  const verdict::Verdict verdict = verdict::verdict_of(image.view(), Trigger::near_limit, 0);
-  CHECK(verdict.code == VerdictCode::near_limit);
-  CHECK(verdict.limit.kind == LimitKind::cgroup);
-  CHECK(verdict.limit.bytes == 200 * kMiB);
-  CHECK(verdict.limit.used_bytes == 192 * kMiB);
-  CHECK(std::string{verdict.summary} ==
-        "python3.11 is at 96 % of the cgroup's limit of 200.0 MiB (working set 192.0 MiB): the "
-        "kernel will kill it at the limit, unless there is swap");
-  CHECK(has(evidence(verdict),
-            "allocated but never touched: 1000.0 MiB; the kernel counts it as used only once it is "
-            "touched\n"));
+  show("at 96 % of the cgroup's limit, with 1000 MiB never touched",
+       verdict::verdict_of(image.view(), Trigger::near_limit, 0));
   image.header().soft_limit_bytes = 4096 * kMiB;
-  CHECK(has(evidence(verdict::verdict_of(image.view(), Trigger::near_limit, 0)),
-            "only once it is touched; the soft limit counts it already\n"));
+  show("the same with a soft limit", verdict::verdict_of(image.view(), Trigger::near_limit, 0));
   health.swap_bytes = 1000 * kMiB;
   CHECK_FALSE(
       has(evidence(verdict::verdict_of(image.view(), Trigger::near_limit, 0)), "never touched"));
@@ -249,8 +269,7 @@ TEST_CASE("resident memory is not counted twice") {
   health.cgroup_used_bytes = 196 * kMiB;
   health.rss_bytes = 190 * kMiB;
   health.live_bytes = 185 * kMiB;
-  const std::string summary = verdict::verdict_of(image.view(), Trigger::near_limit, 0).summary;
-  CHECK(has(summary, "at 98 % of the cgroup's limit of 200.0 MiB (working set 196.0 MiB)"));
+  CHECK(verdict::verdict_of(image.view(), Trigger::near_limit, 0).limit.used_bytes == 196 * kMiB);
 }
 
 TEST_CASE("the nearest of several limits counts") {
@@ -275,12 +294,7 @@ TEST_CASE("pressure has the faults and the swap of the process") {
   health.pressure_full = 4507;
   health.major_faults = 12345;
   health.swap_bytes = 300 * kMiB;
-  const verdict::Verdict verdict = verdict::verdict_of(image.view(), Trigger::pressure, 0);
-  CHECK(verdict.code == VerdictCode::memory_pressure);
-  CHECK(has(verdict.summary, "is thrashing: it waits for memory instead of working"));
-  CHECK(has(verdict.summary, "all tasks of the machine or its cgroup did so for 45.07 % of the"));
-  CHECK(has(evidence(verdict), "swapped out 300.0 MiB; 12345 major faults"));
-  CHECK(has(evidence(verdict), "some 60.50 %, full 45.07 %"));
+  show("all tasks wait for memory", verdict::verdict_of(image.view(), Trigger::pressure, 0));
 }
 
 TEST_CASE("pressure on some tasks is reported as theirs") {
@@ -288,8 +302,7 @@ TEST_CASE("pressure on some tasks is reported as theirs") {
   session::Health& health = image.header().health;
   health.pressure_some = 1250;
   health.pressure_full = 3;
-  const verdict::Verdict verdict = verdict::verdict_of(image.view(), Trigger::pressure, 0);
-  CHECK(has(verdict.summary, "some tasks of the machine or its cgroup did so for 12.50 % of the"));
+  show("some tasks wait for memory", verdict::verdict_of(image.view(), Trigger::pressure, 0));
   health.pressure_some = 3;
   CHECK(!has(verdict::verdict_of(image.view(), Trigger::pressure, 0).summary, "%"));
 }

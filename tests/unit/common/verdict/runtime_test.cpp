@@ -9,6 +9,7 @@
 #include "common/verdict/runtimes.h"
 #include "common/verdict/verdict.h"
 #include "tests/unit/common/bundle/session_image.h"
+#include "tests/unit/common/verdict/page.h"
 
 using namespace oomrec::session;
 using namespace oomrec::verdict;
@@ -37,14 +38,8 @@ struct EndedRuntime : session::TrainingSession {
 TEST_CASE("a runtime's limit is named with the option that raises it") {
   const EndedRuntime session{session::Runtime::v8};
   for (const Trigger trigger : {Trigger::crash, Trigger::exception, Trigger::killed}) {
-    const verdict::Verdict verdict = session.verdict(trigger);
-    CHECK(verdict.code == VerdictCode::runtime_limit);
-    CHECK(verdict.certainty == Certainty::proven);
-    CHECK(std::string{verdict.summary} ==
-          "node reached V8's heap limit (--max-old-space-size); no request was refused");
-    REQUIRE(verdict.evidence_count >= 1);
-    CHECK(std::string{verdict.evidence[0]} ==
-          "V8::FatalProcessOutOfMemory is on the stack of its abort");
+    CHECK(session.verdict(trigger).code == VerdictCode::runtime_limit);
+    show("V8's heap limit", session.verdict(trigger));
   }
 }
 
@@ -57,15 +52,9 @@ TEST_CASE("the signal of the abort does not outrank the limit") {
 }
 
 TEST_CASE("the words follow the certainty") {
-  const auto summary = [](Certainty certainty) {
-    const EndedRuntime session{session::Runtime::jvm, certainty};
-    return std::string{session.verdict(Trigger::exception).summary};
-  };
-  CHECK(summary(Certainty::proven).find("node reached a memory limit of the JVM (-Xmx") == 0);
-  CHECK(summary(Certainty::likely).find("node probably reached a memory limit of the JVM") == 0);
-  const std::string possible = summary(Certainty::possible);
-  CHECK(possible.find("node possibly reached a memory limit of the JVM") == 0);
-  CHECK(possible.find("nothing excludes it") != std::string::npos);
+  for (const Certainty certainty : {Certainty::proven, Certainty::likely, Certainty::possible})
+    show(("a limit of the JVM: " + std::string{name_of(certainty)}).c_str(),
+         EndedRuntime{session::Runtime::jvm, certainty}.verdict(Trigger::exception));
 }
 
 TEST_CASE("other evidence goes first") {
@@ -132,18 +121,8 @@ struct Parent : TrainingSession {
 }  // namespace
 
 TEST_CASE("a parent's verdict names the worker whose death ended it") {
-  const verdict::Verdict verdict = Parent{}.verdict();
-  CHECK(verdict.code == VerdictCode::child_killed);
-  CHECK(std::string{verdict.summary} ==
-        "python3.11 ended with exit status 1 after its worker 4815 was killed by the kernel: their "
-        "memory cgroup was full; it held 310.0 MiB, 301.0 MiB of it from loader.py:17 __getitem__");
-  CHECK(std::vector<std::string>{verdict.evidence, verdict.evidence + verdict.evidence_count} ==
-        std::vector<std::string>{
-            "worker 4815: python3.11 was killed by the kernel",
-            "the worker held 310.0 MiB, 301.0 MiB of it from loader.py:17 __getitem__",
-            "its parent waited for it: SIGKILL, 1.5 s before its own end",
-            "the worker's own bundle: oom_cpu_20261121_101530_001"});
-  CHECK_FALSE(verdict::is_death_caused_by_memory(verdict.code));
+  show("exit status 1 after a worker was killed by the kernel", Parent{}.verdict());
+  CHECK_FALSE(verdict::is_death_caused_by_memory(VerdictCode::child_killed));
 }
 
 TEST_CASE("a parent that a signal ended names the signal") {
@@ -153,14 +132,10 @@ TEST_CASE("a parent that a signal ended names the signal") {
   death.realtime_ns = parent.header().start_realtime_ns + 7'250'000'000;
   death.flags = kDeathWaited;
   death.wait_status = 6;
-  const verdict::Verdict verdict =
-      verdict::verdict_of(parent.view(), Trigger::killed, 0, {}, "signal 6", &end);
-  CHECK(std::string{verdict.summary}.starts_with("python3.11 was killed by SIGABRT after"));
-  CHECK(std::string{verdict.evidence[2]}.ends_with("SIGKILL, 250.0 ms before its own end"));
-  const verdict::Verdict unseen =
-      verdict::verdict_of(parent.view(), Trigger::killed, 0, {}, "unknown");
-  CHECK(std::string{unseen.summary}.starts_with(
-      "python3.11 ended, exit status unknown, after its worker 4815 was killed by the kernel"));
+  show("SIGABRT after a worker was killed",
+       verdict::verdict_of(parent.view(), Trigger::killed, 0, {}, "signal 6", &end));
+  show("an unseen end after a worker was killed",
+       verdict::verdict_of(parent.view(), Trigger::killed, 0, {}, "unknown"));
 }
 
 TEST_CASE("a bundle with another trigger keeps its verdict") {
