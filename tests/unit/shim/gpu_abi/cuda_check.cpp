@@ -22,102 +22,37 @@ OOMREC_CUDA_FUNCTIONS_13(X)
 #endif
 #undef X
 
-SAME_SIZE(CUresult)
-SAME_SIZE(CUdevice)
-SAME_SIZE(CUdeviceptr)
-SAME_SIZE(CUdeviceptr_v1)
-SAME_SIZE(CUmemGenericAllocationHandle)
-SAME_SIZE(cuuint64_t)
-SAME_SIZE(CUarray)
-SAME_SIZE(CUcontext)
-SAME_SIZE(CUevent)
-SAME_SIZE(CUexternalMemory)
-SAME_SIZE(CUfunction)
-SAME_SIZE(CUgraph)
-SAME_SIZE(CUgraphExec)
-SAME_SIZE(CUgraphNode)
-SAME_SIZE(CUmemoryPool)
-SAME_SIZE(CUmipmappedArray)
-SAME_SIZE(CUmodule)
-SAME_SIZE(CUstream)
-SAME_SIZE(CUjit_option)
-SAME_SIZE(CUmemAllocationHandleType)
-SAME_SIZE(CUarray_format)
-SAME_SIZE(CUipcMemHandle)
-
-SAME_VALUE(CUDA_SUCCESS)
-SAME_VALUE(CUDA_ERROR_OUT_OF_MEMORY)
-SAME_VALUE(CUDA_ERROR_NOT_INITIALIZED)
-
-SAME_SIZE(CUmemLocation)
-SAME_FIELD(CUmemLocation, type)
-SAME_FIELD(CUmemLocation, id)
-SAME_VALUE(CU_MEM_LOCATION_TYPE_DEVICE)
-
-SAME_SIZE(CUmemAllocationProp)
-SAME_FIELD(CUmemAllocationProp, location)
-SAME_SIZE(CUmemPoolProps)
-SAME_FIELD(CUmemPoolProps, location)
-
-SAME_SIZE(CUDA_EXTERNAL_MEMORY_HANDLE_DESC)
-SAME_FIELD(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, size)
-SAME_SIZE(CUDA_EXTERNAL_MEMORY_BUFFER_DESC)
-SAME_FIELD(CUDA_EXTERNAL_MEMORY_BUFFER_DESC, size)
-SAME_SIZE(CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC)
-SAME_FIELD(CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC, arrayDesc)
-SAME_FIELD(CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC, numLevels)
-
-#define SAME_ARRAY(type)   \
-  SAME_SIZE(type)          \
-  SAME_FIELD(type, Width)  \
-  SAME_FIELD(type, Height) \
-  SAME_FIELD(type, Format) \
-  SAME_FIELD(type, NumChannels)
-#define SAME_ARRAY3D(type) SAME_ARRAY(type) SAME_FIELD(type, Depth) SAME_FIELD(type, Flags)
+SAME_SIZES(CUresult, CUdevice, CUdeviceptr, CUdeviceptr_v1, CUmemGenericAllocationHandle,
+           cuuint64_t, CUarray, CUcontext, CUevent, CUexternalMemory, CUfunction, CUgraph,
+           CUgraphExec, CUgraphNode, CUmemoryPool, CUmipmappedArray, CUmodule, CUstream,
+           CUjit_option, CUmemAllocationHandleType, CUarray_format, CUipcMemHandle)
+SAME_VALUES(CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_INITIALIZED)
+SAME_STRUCT(CUmemLocation, type, id)
+SAME_VALUES(CU_MEM_LOCATION_TYPE_DEVICE)
+SAME_STRUCT(CUmemAllocationProp, location)
+SAME_STRUCT(CUmemPoolProps, location)
+SAME_STRUCT(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, size)
+SAME_STRUCT(CUDA_EXTERNAL_MEMORY_BUFFER_DESC, size)
+SAME_STRUCT(CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC, arrayDesc, numLevels)
 SAME_ARRAY(CUDA_ARRAY_DESCRIPTOR)
 SAME_ARRAY(CUDA_ARRAY_DESCRIPTOR_v1)
-SAME_ARRAY3D(CUDA_ARRAY3D_DESCRIPTOR)
-SAME_ARRAY3D(CUDA_ARRAY3D_DESCRIPTOR_v1)
-
-SAME_SIZE(CUarrayMapInfo)
-SAME_FIELD(CUarrayMapInfo, resource)
-SAME_FIELD(CUarrayMapInfo, subresourceType)
-SAME_FIELD(CUarrayMapInfo, subresource.sparseLevel.extentDepth)
-SAME_FIELD(CUarrayMapInfo, subresource.miptail.size)
-SAME_FIELD(CUarrayMapInfo, memOperationType)
-SAME_FIELD(CUarrayMapInfo, memHandle)
-SAME_FIELD(CUarrayMapInfo, deviceBitMask)
-SAME_VALUE(CU_MEM_OPERATION_TYPE_MAP)
-SAME_VALUE(CU_MEM_OPERATION_TYPE_UNMAP)
-
-SAME_SIZE(CUDA_MEM_ALLOC_NODE_PARAMS)
-SAME_FIELD(CUDA_MEM_ALLOC_NODE_PARAMS, poolProps)
-SAME_FIELD(CUDA_MEM_ALLOC_NODE_PARAMS, bytesize)
-SAME_FIELD(CUDA_MEM_ALLOC_NODE_PARAMS, dptr)
-SAME_VALUE(CU_GRAPH_NODE_TYPE_GRAPH)
-SAME_VALUE(CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-SAME_VALUE(CU_GRAPH_NODE_TYPE_MEM_FREE)
+SAME_ARRAY(CUDA_ARRAY3D_DESCRIPTOR, Depth, Flags)
+SAME_ARRAY(CUDA_ARRAY3D_DESCRIPTOR_v1, Depth, Flags)
+SAME_STRUCT(CUarrayMapInfo, resource, subresourceType, subresource.sparseLevel.extentDepth,
+            subresource.miptail.size, memOperationType, memHandle, deviceBitMask)
+SAME_VALUES(CU_MEM_OPERATION_TYPE_MAP, CU_MEM_OPERATION_TYPE_UNMAP)
+SAME_STRUCT(CUDA_MEM_ALLOC_NODE_PARAMS, poolProps, bytesize, dptr)
+SAME_VALUES(CU_GRAPH_NODE_TYPE_GRAPH, CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEM_FREE)
 
 #if CUDA_VERSION >= 12090
-SAME_SIZE(CUmulticastObjectProp)
-SAME_FIELD(CUmulticastObjectProp, size)
-SAME_SIZE(CUgraphNodeParams)
-SAME_FIELD(CUgraphNodeParams, type)
-SAME_FIELD(CUgraphNodeParams, alloc)
-SAME_FIELD(CUgraphNodeParams, alloc.bytesize)
-SAME_FIELD(CUgraphNodeParams, alloc.dptr)
-SAME_FIELD(CUgraphNodeParams, free.dptr)
-SAME_FIELD(CUgraphNodeParams, graph.graph)
-SAME_SIZE(CUkernel)
-SAME_SIZE(CUlibrary)
-SAME_SIZE(CUgreenCtx)
-SAME_SIZE(CUdevResourceDesc)
-SAME_SIZE(CUlibraryOption)
-SAME_SIZE(CUdriverProcAddressQueryResult)
+SAME_STRUCT(CUmulticastObjectProp, size)
+SAME_STRUCT(CUgraphNodeParams, type, alloc, alloc.bytesize, alloc.dptr, free.dptr, graph.graph)
+SAME_SIZES(CUkernel, CUlibrary, CUgreenCtx, CUdevResourceDesc, CUlibraryOption,
+           CUdriverProcAddressQueryResult)
 #endif
 #if CUDA_VERSION >= 13050
-SAME_SIZE(CUmemAllocationType)
-SAME_VALUE(CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN)
+SAME_SIZES(CUmemAllocationType)
+SAME_VALUES(CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN)
 static_assert(offsetof(CUmemLocation, localized.deviceId) == offsetof(OURS::CUmemLocation, id));
 #endif
 
@@ -131,8 +66,7 @@ static_assert(oomrec::shim::gpu::kArrayDeferredMapping == CUDA_ARRAY3D_DEFERRED_
 
 // clang-format off
 #define X(format, bits) static_assert(element_bits(CU_AD_FORMAT_##format, 3) == bits);
-X(UNSIGNED_INT8, 24) X(UNSIGNED_INT16, 48) X(UNSIGNED_INT32, 96)
-X(SIGNED_INT8, 24) X(SIGNED_INT16, 48) X(SIGNED_INT32, 96) X(HALF, 48) X(FLOAT, 96) X(NV12, 12)
+COMMON_FORMATS(X) X(NV12, 12)
 X(UNORM_INT8X1, 8) X(UNORM_INT8X2, 16) X(UNORM_INT8X4, 32)
 X(UNORM_INT16X1, 16) X(UNORM_INT16X2, 32) X(UNORM_INT16X4, 64)
 X(SNORM_INT8X1, 8) X(SNORM_INT8X2, 16) X(SNORM_INT8X4, 32)

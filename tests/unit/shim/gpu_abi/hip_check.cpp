@@ -14,72 +14,27 @@
 OOMREC_HIP_FUNCTIONS_5_2(X)
 #undef X
 
-SAME_SIZE(hipError_t)
-SAME_SIZE(hipDevice_t)
-SAME_SIZE(hipDeviceptr_t)
-SAME_SIZE(hipArray_t)
-SAME_SIZE(hipCtx_t)
-SAME_SIZE(hipEvent_t)
-SAME_SIZE(hipExternalMemory_t)
-SAME_SIZE(hipGraph_t)
-SAME_SIZE(hipGraphExec_t)
-SAME_SIZE(hipGraphNode_t)
-SAME_SIZE(hipMemGenericAllocationHandle_t)
-SAME_SIZE(hipMemPool_t)
-SAME_SIZE(hipMipmappedArray_t)
-SAME_SIZE(hipModule_t)
-SAME_SIZE(hipStream_t)
-SAME_SIZE(hipJitOption)
-SAME_SIZE(hipMemAllocationHandleType)
-SAME_SIZE(hipArray_Format)
-SAME_SIZE(hipIpcMemHandle_t)
-
-SAME_VALUE(hipSuccess)
-SAME_VALUE(hipErrorOutOfMemory)
-SAME_VALUE(hipErrorNoDevice)
-
-SAME_SIZE(hipMemLocation)
-SAME_FIELD(hipMemLocation, type)
-SAME_FIELD(hipMemLocation, id)
-SAME_VALUE(hipMemLocationTypeDevice)
-SAME_SIZE(hipMemPoolProps)
-SAME_FIELD(hipMemPoolProps, location)
-
-SAME_FIELD(hipExternalMemoryHandleDesc, size)
-SAME_FIELD(hipExternalMemoryBufferDesc, size)
-
-SAME_SIZE(hipExtent)
-SAME_FIELD(hipExtent, width)
-SAME_FIELD(hipExtent, height)
-SAME_FIELD(hipExtent, depth)
-SAME_SIZE(hipPitchedPtr)
-SAME_FIELD(hipPitchedPtr, ptr)
-SAME_FIELD(hipPitchedPtr, pitch)
-SAME_FIELD(hipPitchedPtr, ysize)
-
-SAME_SIZE(hipChannelFormatDesc)
-SAME_FIELD(hipChannelFormatDesc, x)
-SAME_FIELD(hipChannelFormatDesc, y)
-SAME_FIELD(hipChannelFormatDesc, z)
-SAME_FIELD(hipChannelFormatDesc, w)
-#define SAME_ARRAY(type)  \
-  SAME_SIZE(type)         \
-  SAME_FIELD(type, Width) \
-  SAME_FIELD(type, Height) SAME_FIELD(type, Format) SAME_FIELD(type, NumChannels)
+SAME_SIZES(hipError_t, hipDevice_t, hipDeviceptr_t, hipArray_t, hipCtx_t, hipEvent_t,
+           hipExternalMemory_t, hipGraph_t, hipGraphExec_t, hipGraphNode_t,
+           hipMemGenericAllocationHandle_t, hipMemPool_t, hipMipmappedArray_t, hipModule_t,
+           hipStream_t, hipJitOption, hipMemAllocationHandleType, hipArray_Format,
+           hipIpcMemHandle_t)
+SAME_VALUES(hipSuccess, hipErrorOutOfMemory, hipErrorNoDevice)
+SAME_STRUCT(hipMemLocation, type, id)
+SAME_VALUES(hipMemLocationTypeDevice)
+SAME_STRUCT(hipMemPoolProps, location)
+SAME_FIELDS(hipExternalMemoryHandleDesc, size)
+SAME_FIELDS(hipExternalMemoryBufferDesc, size)
+SAME_STRUCT(hipExtent, width, height, depth)
+SAME_STRUCT(hipPitchedPtr, ptr, pitch, ysize)
+SAME_STRUCT(hipChannelFormatDesc, x, y, z, w)
 SAME_ARRAY(HIP_ARRAY_DESCRIPTOR)
-SAME_ARRAY(HIP_ARRAY3D_DESCRIPTOR)
-SAME_FIELD(HIP_ARRAY3D_DESCRIPTOR, Depth)
-SAME_FIELD(HIP_ARRAY3D_DESCRIPTOR, Flags)
+SAME_ARRAY(HIP_ARRAY3D_DESCRIPTOR, Depth, Flags)
 
 #if HIP_RELEASE >= 505
-SAME_FIELD(hipMemAllocationProp, location)
-SAME_SIZE(hipMemAllocNodeParams)
-SAME_FIELD(hipMemAllocNodeParams, poolProps)
-SAME_FIELD(hipMemAllocNodeParams, bytesize)
-SAME_FIELD(hipMemAllocNodeParams, dptr)
-SAME_VALUE(hipGraphNodeTypeGraph)
-SAME_VALUE(hipGraphNodeTypeMemAlloc)
-SAME_VALUE(hipGraphNodeTypeMemFree)
+SAME_FIELDS(hipMemAllocationProp, location)
+SAME_STRUCT(hipMemAllocNodeParams, poolProps, bytesize, dptr)
+SAME_VALUES(hipGraphNodeTypeGraph, hipGraphNodeTypeMemAlloc, hipGraphNodeTypeMemFree)
 #endif
 
 // ---- Sizes of arrays: formats and flags by name.
@@ -89,14 +44,7 @@ static_assert(oomrec::shim::gpu::kArrayLayered == hipArrayLayered);
 static_assert(oomrec::shim::gpu::kArrayCubemap == hipArrayCubemap);
 
 #define X(format, bits) static_assert(element_bits(HIP_AD_FORMAT_##format, 3) == bits);
-X(UNSIGNED_INT8, 24)
-X(UNSIGNED_INT16, 48)
-X(UNSIGNED_INT32, 96)
-X(SIGNED_INT8, 24)
-X(SIGNED_INT16, 48)
-X(SIGNED_INT32, 96)
-X(HALF, 48)
-X(FLOAT, 96)
+COMMON_FORMATS(X)
 #undef X
 
 int main() {
