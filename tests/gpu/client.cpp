@@ -49,7 +49,6 @@ constexpr Row kRows[] = {
   return found == wanted && status == 0;
 }
 
-constexpr const char* kDriver = "libamdhip64.so.5";
 constexpr std::initializer_list<Space> kSpaces{Space::hip, Space::hip_host, Space::hip_va};
 
 void start() { need(other.hipSetDevice(kOrdinal)); }
@@ -69,7 +68,6 @@ void start() { need(other.hipSetDevice(kOrdinal)); }
   return false;
 }
 
-constexpr const char* kDriver = "libcuda.so.1";
 constexpr std::initializer_list<Space> kSpaces{Space::cuda, Space::cuda_host, Space::cuda_va};
 
 void start() {

@@ -10,6 +10,8 @@ using namespace shim::cuda;
 
 using Result = CUresult;
 
+inline constexpr const char* kDriver = "libcuda.so.1";
+
 #define CLIENT_FUNCTIONS(X) OOMREC_CUDA_FUNCTIONS(X)
 
 // Other functions that a client needs, which the library does not wrap.

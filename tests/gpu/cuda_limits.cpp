@@ -11,19 +11,11 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr int kOutOfMemory = 2;
 
-struct Context {
-  CUcontext of[2] = {};
-  Context() {
-    static const Reached reached;
-    need(other.cuInit(0));
-    for (const int ordinal : {0, 1}) need(f.cuDevicePrimaryCtxRetain(&of[ordinal], ordinal));
-    use(kOrdinal);
-  }
+struct Context : Primaries {
   ~Context() {
     for (const int ordinal : {0, 1}) f.cuDevicePrimaryCtxReset_v2(ordinal);
     CHECK(own_session::figures(Vendor::cuda, 1).counted == 0);
   }
-  void use(int ordinal) { need(other.cuCtxSetCurrent(of[ordinal])); }
 };
 
 CUdeviceptr allocate(std::uint64_t bytes) {

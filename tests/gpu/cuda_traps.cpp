@@ -14,7 +14,7 @@ Functions f;
 OtherFunctions other;
 
 TEST_CASE("before cuInit and without a context, calls behave as unrecorded") {
-  static const Reached reached;
+  reach();
   CUdeviceptr block = 0;
   CHECK(f.cuMemAlloc_v2(&block, kBytes) == kNotInitialized);
   CHECK(f.cuMemFree_v2(1) == kNotInitialized);
@@ -36,7 +36,7 @@ TEST_CASE("before cuInit and without a context, calls behave as unrecorded") {
 }
 
 TEST_CASE("a failed context creation is attributed to its device") {
-  static const Reached reached;
+  reach();
   need(other.cuInit(0));
   const std::uint64_t before = own_session::failures();
   g_fail("cuCtxCreate_v2=2;cuDevicePrimaryCtxRetain=2");

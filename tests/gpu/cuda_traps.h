@@ -5,36 +5,30 @@
 
 namespace oomrec::gpu_trial {
 
-inline constexpr std::int64_t kOne = kBytes;
 inline constexpr int kInvalidValue = 1, kNotInitialized = 3, kNoContext = 201;
 
 inline unsigned long (*g_calls)(const char* name) = nullptr;
 
-struct Reached {
-  Reached() {
-    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    REQUIRE(library != nullptr);
-#define X(name, ...) look_up(library, #name, f.name);
-    OOMREC_CUDA_FUNCTIONS(X)
-#undef X
-#define X(name, parameters) look_up(library, #name, other.name);
-    CLIENT_OTHER_FUNCTIONS(X)
-#undef X
-    look_up(library, "fake_gpu_fail", g_fail);
-    look_up(library, "fake_gpu_calls", g_calls);
-  }
-};
+inline void reach() {
+  static const Reached reached;
+  look_up(reached.library, "fake_gpu_calls", g_calls);
+}
 
 // The primary contexts of both devices. The second's is current.
-struct Contexts {
+struct Primaries {
   CUcontext of[2] = {};
-  Contexts() {
-    static const Reached reached;
+  Primaries() {
+    reach();
     need(other.cuInit(0));
     for (const int ordinal : {0, 1}) need(f.cuDevicePrimaryCtxRetain(&of[ordinal], ordinal));
     use(kOrdinal);
-    own_session::new_events();
   }
+  void use(int ordinal) { need(other.cuCtxSetCurrent(of[ordinal])); }
+};
+
+// The same for a test that leaves no memory behind.
+struct Contexts : Primaries {
+  Contexts() { own_session::new_events(); }
   ~Contexts() {
     for (const int ordinal : {0, 1}) f.cuDevicePrimaryCtxRelease_v2(ordinal);
     other.cuCtxSetCurrent(nullptr);
@@ -44,7 +38,6 @@ struct Contexts {
       CHECK(own_session::held(space).bytes == 0);
     }
   }
-  void use(int ordinal) { need(other.cuCtxSetCurrent(of[ordinal])); }
 };
 
 inline std::int64_t counted(int ordinal) {

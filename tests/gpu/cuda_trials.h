@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tests/gpu/cuda_client.h"
-#include "tests/gpu/trial.h"
+#include "tests/gpu/own_session.h"
 
 #define DRIVER(name) cu##name
 
@@ -16,7 +16,9 @@ using ExternalDescription = CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
 using ExternalMemory = CUexternalMemory;
 using GraphExec = CUgraphExec;
 using GraphHandle = CUgraph;
+using GraphNode = CUgraphNode;
 using Handle = CUmemGenericAllocationHandle;
+using HandleProps = CUmemAllocationProp;
 using IpcHandle = CUipcMemHandle;
 using Library = CUlibrary;
 using Location = CUmemLocation;
@@ -24,12 +26,17 @@ using MemoryPool = CUmemoryPool;
 using Module = CUmodule;
 using NodeParams = CUgraphNodeParams;
 using Pointer = CUdeviceptr;
+using PoolProps = CUmemPoolProps;
 using SharedPoolPointer = CUmemPoolPtrExportData;
 
-inline constexpr CUmemLocation kThere{CU_MEM_LOCATION_TYPE_DEVICE, kOrdinal};
-inline constexpr CUmemAllocationProp kHandleProps{1, 0, kThere, nullptr, {}};
-inline constexpr CUmemPoolProps kPoolProps{1, 0, kThere, nullptr, {}};
+inline constexpr auto kOnDevice = CU_MEM_LOCATION_TYPE_DEVICE;
 inline constexpr int kAllocationNode = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+
+}  // namespace oomrec::gpu_trial
+
+#include "tests/gpu/both_fixtures.h"
+
+namespace oomrec::gpu_trial {
 
 inline CUdeviceptr new_block() {
   CUdeviceptr block = 0;
@@ -38,41 +45,9 @@ inline CUdeviceptr new_block() {
 }
 inline void free_block(CUdeviceptr block) { need(f.cuMemFree_v2(block)); }
 
-inline CUmemoryPool new_pool() {
-  CUmemoryPool pool = nullptr;
-  need(f.cuMemPoolCreate(&pool, &kPoolProps));
-  return pool;
-}
 inline int allocate_from(CUmemoryPool pool, CUdeviceptr* block) {
   return f.cuMemAllocFromPoolAsync(block, kBytes, pool, nullptr);
 }
-
-inline CUmemGenericAllocationHandle new_handle() {
-  CUmemGenericAllocationHandle handle = 0;
-  need(f.cuMemCreate(&handle, kBytes, &kHandleProps, 0));
-  return handle;
-}
-
-struct Graph {
-  CUgraph graph = nullptr;
-  CUgraphNode node = nullptr;
-  Graph() { need(f.cuGraphCreate(&graph, 0)); }
-  ~Graph() { f.cuGraphDestroy(graph); }
-
-  CUdeviceptr add_block(std::uint64_t bytes = kBytes) {
-    CUDA_MEM_ALLOC_NODE_PARAMS params{kPoolProps, nullptr, 0, bytes, 0};
-    need(f.cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
-    return params.dptr;
-  }
-  void add_free(CUdeviceptr block) {
-    need(f.cuGraphAddMemFreeNode(&node, graph, nullptr, 0, block));
-  }
-  CUgraphExec instantiate() {
-    CUgraphExec exec = nullptr;
-    need(f.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    return exec;
-  }
-};
 
 // CUDA_GRAPH_INSTANTIATE_PARAMS: flags, stream, failed node, result.
 struct InstantiateParams {

@@ -10,6 +10,8 @@ using namespace shim::hip;
 
 using Result = hipError_t;
 
+inline constexpr const char* kDriver = "libamdhip64.so.5";
+
 #define CLIENT_FUNCTIONS(X) OOMREC_HIP_FUNCTIONS(X)
 
 // Other functions that a client needs, which the library does not wrap.

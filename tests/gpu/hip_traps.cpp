@@ -1,6 +1,5 @@
 // Specifics of HIP: one function frees both kinds of memory, a device can be reset.
-#include "tests/gpu/hip_client.h"
-#include "tests/gpu/trial.h"
+#include "tests/gpu/hip_trials.h"
 
 namespace oomrec::gpu_trial {
 
@@ -8,21 +7,6 @@ Functions f;
 OtherFunctions other;
 
 namespace {
-
-constexpr std::int64_t kOne = kBytes;
-
-struct Reached {
-  Reached() {
-    void* const library = dlopen("libamdhip64.so.5", RTLD_NOW | RTLD_LOCAL);
-    REQUIRE(library != nullptr);
-#define X(name, ...) look_up(library, #name, f.name);
-    OOMREC_HIP_FUNCTIONS(X)
-#undef X
-#define X(name, parameters) look_up(library, #name, other.name);
-    CLIENT_OTHER_FUNCTIONS(X)
-#undef X
-  }
-};
 
 void begin() {
   static const Reached reached;
