@@ -6,6 +6,8 @@
 
 namespace oomrec::gpu_trial {
 
+using Handle = MemoryHandle;
+
 inline constexpr std::int64_t kOne = kBytes;
 
 // The driver's functions, found by dlsym.

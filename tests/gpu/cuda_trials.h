@@ -1,6 +1,7 @@
 // Shared by the trials of CUDA's functions.
 #pragma once
 
+#include "tests/fake_gpu/both_types.h"
 #include "tests/gpu/cuda_client.h"
 #include "tests/gpu/own_session.h"
 
@@ -10,24 +11,9 @@ namespace oomrec::gpu_trial {
 
 inline constexpr Space kMain = Space::cuda, kHost = Space::cuda_host, kVa = Space::cuda_va;
 
-using AllocationNode = CUDA_MEM_ALLOC_NODE_PARAMS;
-using ExternalBuffer = CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
-using ExternalDescription = CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
-using ExternalMemory = CUexternalMemory;
-using GraphExec = CUgraphExec;
-using GraphHandle = CUgraph;
-using GraphNode = CUgraphNode;
-using Handle = CUmemGenericAllocationHandle;
-using HandleProps = CUmemAllocationProp;
-using IpcHandle = CUipcMemHandle;
-using Library = CUlibrary;
-using Location = CUmemLocation;
-using MemoryPool = CUmemoryPool;
-using Module = CUmodule;
-using NodeParams = CUgraphNodeParams;
-using Pointer = CUdeviceptr;
-using PoolProps = CUmemPoolProps;
-using SharedPoolPointer = CUmemPoolPtrExportData;
+#define X(name, ours, other) using name = ours;
+BOTH_TYPES(X)
+#undef X
 
 inline constexpr auto kOnDevice = CU_MEM_LOCATION_TYPE_DEVICE;
 inline constexpr int kAllocationNode = CU_GRAPH_NODE_TYPE_MEM_ALLOC;

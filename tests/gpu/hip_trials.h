@@ -1,6 +1,7 @@
 // Shared by the trials of HIP's functions.
 #pragma once
 
+#include "tests/fake_gpu/both_types.h"
 #include "tests/gpu/hip_client.h"
 #include "tests/gpu/own_session.h"
 
@@ -10,24 +11,9 @@ namespace oomrec::gpu_trial {
 
 inline constexpr Space kMain = Space::hip, kHost = Space::hip_host, kVa = Space::hip_va;
 
-using AllocationNode = hipMemAllocNodeParams;
-using ExternalBuffer = hipExternalMemoryBufferDesc;
-using ExternalDescription = hipExternalMemoryHandleDesc;
-using ExternalMemory = hipExternalMemory_t;
-using GraphExec = hipGraphExec_t;
-using GraphHandle = hipGraph_t;
-using GraphNode = hipGraphNode_t;
-using Handle = hipMemGenericAllocationHandle_t;
-using HandleProps = hipMemAllocationProp;
-using IpcHandle = hipIpcMemHandle_t;
-using Library = hipLibrary_t;
-using Location = hipMemLocation;
-using MemoryPool = hipMemPool_t;
-using Module = hipModule_t;
-using NodeParams = hipGraphNodeParams;
-using Pointer = void*;
-using PoolProps = hipMemPoolProps;
-using SharedPoolPointer = hipMemPoolPtrExportData;
+#define X(name, other, ours) using name = ours;
+BOTH_TYPES(X)
+#undef X
 
 inline constexpr auto kOnDevice = hipMemLocationTypeDevice;
 inline constexpr int kAllocationNode = hipGraphNodeTypeMemAlloc;

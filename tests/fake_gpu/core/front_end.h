@@ -60,15 +60,21 @@ inline int put_token(void** out) {
 
 }  // namespace fake_gpu
 
-#define FAKE_GPU_ROW_NUMBER(name, ...) row_##name,
-#define FAKE_GPU_DECLARE(name, since, needs, parameters, ...) \
+// Each expands its arguments first: a row of both_rows.h has DRIVER(name) for a name.
+#define FAKE_GPU_ROW_NUMBER(...) FAKE_GPU_ROW_NUMBER_OF(__VA_ARGS__)
+#define FAKE_GPU_DECLARE(...) FAKE_GPU_DECLARE_OF(__VA_ARGS__)
+#define FAKE_GPU_FUNCTION(...) FAKE_GPU_FUNCTION_OF(__VA_ARGS__)
+#define FAKE_GPU_DEFINE(...) FAKE_GPU_DEFINE_OF(__VA_ARGS__)
+
+#define FAKE_GPU_ROW_NUMBER_OF(name, ...) row_##name,
+#define FAKE_GPU_DECLARE_OF(name, since, needs, parameters, ...) \
   [[gnu::visibility("hidden")]] int real_##name parameters;
-#define FAKE_GPU_FUNCTION(name, since, ...) \
+#define FAKE_GPU_FUNCTION_OF(name, since, ...) \
   {#name, since, reinterpret_cast<void*>(real_##name), {0}},
 
 // A hidden function does the work, and the exported name is its alias: a lookup gives the fake's
 // own address even if a recorder interposes the name.
-#define FAKE_GPU_DEFINE(name, since, needs, parameters, ...)                                   \
+#define FAKE_GPU_DEFINE_OF(name, since, needs, parameters, ...)                                \
   [[gnu::visibility("hidden")]] int real_##name parameters {                                   \
     const Entry entry(g_functions[row_##name], needs);                                         \
     return note(entry.failure() != success ? entry.failure() : static_cast<int>(__VA_ARGS__)); \

@@ -14,18 +14,11 @@
                                       look_up(name, function, version, flags, status)) \
   /* devices */ \
   X(cuDeviceGetCount,     2000,  init, (int* count),                        put(count, device_count())) \
-  X(cuDeviceGet,          2000,  init, (CUdevice* device, int ordinal),     is_device(ordinal) ? put(device, ordinal) : invalid_device) \
-  X(cuDeviceGetName,      2000,  init, (char* name, int size, CUdevice device), device_name(name, size, device)) \
-  X(cuDeviceGetUuid,      9020,  init, (void* uuid, CUdevice device),       device_uuid(uuid, device)) \
   X(cuDeviceGetUuid_v2,   11040, init, (void* uuid, CUdevice device),       device_uuid(uuid, device)) \
   X(cuDeviceTotalMem,     2000,  init, (unsigned* bytes, CUdevice device),  is_device(device) ? put(bytes, capacity(device)) : invalid_device) \
   X(cuDeviceTotalMem_v2,  3020,  init, (size_t* bytes, CUdevice device),    is_device(device) ? put(bytes, capacity(device)) : invalid_device) \
   X(cuDeviceGetAttribute, 2000,  init, (int* value, int attribute, CUdevice device), \
                                        is_device(device) ? put(value, attribute_value(attribute, device)) : invalid_device) \
-  X(cuDeviceComputeCapability, 2000, init, (int* major, int* minor, CUdevice device), compute_capability(major, minor, device)) \
-  X(cuDeviceGetPCIBusId,  4010,  init, (char* text, int size, CUdevice device), pci_bus_id(text, size, device)) \
-  X(cuDeviceGetByPCIBusId, 4010, init, (CUdevice* device, const char* text), device_of_pci_bus_id(device, text)) \
-  X(cuDeviceCanAccessPeer, 4000, init, (int* can, CUdevice device, CUdevice peer), put(can, device != peer)) \
   /* contexts */ \
   X(cuCtxCreate,      2000,  init, (CUcontext* out, unsigned flags, CUdevice device), create_context(handle_out(out), flags, device)) \
   X(cuCtxCreate_v2,   3020,  init, (CUcontext* out, unsigned flags, CUdevice device), create_context(handle_out(out), flags, device)) \
@@ -56,27 +49,14 @@
   X(cuCtxSynchronize,    2000,  context, (),                    synchronize_device()) \
   X(cuCtxEnablePeerAccess, 4000, context, (CUcontext peer, unsigned flags), success) \
   X(cuCtxDisablePeerAccess, 4000, context, (CUcontext peer),    success) \
-  X(cuDevicePrimaryCtxRetain,      7000,  init, (CUcontext* out, CUdevice device), retain_primary(handle_out(out), device)) \
-  X(cuDevicePrimaryCtxRelease,     7000,  init, (CUdevice device), release_primary(device)) \
   X(cuDevicePrimaryCtxRelease_v2,  11000, init, (CUdevice device), release_primary(device)) \
-  X(cuDevicePrimaryCtxReset,       7000,  init, (CUdevice device), reset_primary(device)) \
   X(cuDevicePrimaryCtxReset_v2,    11000, init, (CUdevice device), reset_primary(device)) \
   X(cuDevicePrimaryCtxGetState,    7000,  init, (CUdevice device, unsigned* flags, int* active), primary_state(device, flags, active)) \
   X(cuDevicePrimaryCtxSetFlags,    7000,  init, (CUdevice device, unsigned flags), set_primary_flags(device, flags)) \
   X(cuDevicePrimaryCtxSetFlags_v2, 11000, init, (CUdevice device, unsigned flags), set_primary_flags(device, flags)) \
   /* modules: whatever is loaded is accepted, nothing of it can run */ \
-  X(cuModuleLoad,          2000,  context, (CUmodule* out, const char* path),           put_token(handle_out(out))) \
-  X(cuModuleLoadData,      2000,  context, (CUmodule* out, const void* image),          put_token(handle_out(out))) \
-  X(cuModuleLoadDataEx,    2010,  context, (CUmodule* out, const void* image, unsigned count, CUjit_option* options, void** values), \
-                                           put_token(handle_out(out))) \
-  X(cuModuleLoadFatBinary, 2000,  context, (CUmodule* out, const void* image),          put_token(handle_out(out))) \
-  X(cuModuleUnload,        2000,  context, (CUmodule module),                           success) \
   X(cuModuleGetFunction,   2000,  context, (CUfunction* out, CUmodule module, const char* name), put_token(handle_out(out))) \
   X(cuModuleGetLoadingMode, 11070, init,   (int* mode),                                 put(mode, kEagerLoading)) \
-  X(cuLibraryLoadData,     12000, context, (CUlibrary* out, const void* code, CUjit_option* jit, void** jit_values, unsigned jit_count, CUlibraryOption* options, void** values, unsigned count), \
-                                           put_token(handle_out(out))) \
-  X(cuLibraryLoadFromFile, 12000, context, (CUlibrary* out, const char* path, CUjit_option* jit, void** jit_values, unsigned jit_count, CUlibraryOption* options, void** values, unsigned count), \
-                                           put_token(handle_out(out))) \
   X(cuLibraryUnload,       12000, context, (CUlibrary library),                         success) \
   X(cuLibraryGetModule,    12000, context, (CUmodule* out, CUlibrary library),          put_token(handle_out(out))) \
   X(cuLibraryGetKernel,    12000, context, (CUkernel* out, CUlibrary library, const char* name), put_token(handle_out(out))) \

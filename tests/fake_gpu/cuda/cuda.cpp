@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdio>
 
+#include "tests/fake_gpu/core/both_rows.h"
 #include "tests/fake_gpu/core/uuid.h"
 #include "tests/fake_gpu/cuda/context_rows.h"
 #include "tests/fake_gpu/cuda/memory_rows.h"
@@ -24,7 +25,7 @@ const Vendor vendor = {"Fake CUDA GPU", kCudaMark, "CUDA_VISIBLE_DEVICES", false
   X(name, since, __VA_ARGS__) X(name##_ptds, (since < 7000 ? 7000 : since), __VA_ARGS__)
 
 #define FAKE_CUDA_ROWS(X) \
-  FAKE_CUDA_CONTEXT_ROWS(X) FAKE_CUDA_STREAM_ROWS(X) FAKE_CUDA_MEMORY_ROWS(X)
+  FAKE_BOTH_ROWS(X) FAKE_CUDA_CONTEXT_ROWS(X) FAKE_CUDA_STREAM_ROWS(X) FAKE_CUDA_MEMORY_ROWS(X)
 
 FAKE_GPU_FRONT_END(FAKE_CUDA_ROWS)
 

@@ -39,47 +39,11 @@
   FAKE_CUDA_PTSZ(X, cuMemAllocFromPoolAsync, 11020, context, (CUdeviceptr* block, size_t bytes, CUmemoryPool pool, CUstream stream), \
                                           pool == nullptr ? invalid_value : allocate_ordered(block, bytes, pool, stream)) \
   FAKE_CUDA_PTSZ(X, cuMemFreeAsync,       11020, context, (CUdeviceptr block, CUstream stream),              free_ordered(block, stream)) \
-  X(cuMemPoolCreate,      11020, init,    (CUmemoryPool* out, const CUmemPoolProps* props),  pool_of(out, props)) \
-  X(cuMemPoolDestroy,     11020, init,    (CUmemoryPool pool),                               destroy_pool(pool)) \
-  X(cuMemPoolTrimTo,      11020, init,    (CUmemoryPool pool, size_t keep),                  trim_pool(pool, keep)) \
-  X(cuMemPoolGetAttribute, 11020, init,   (CUmemoryPool pool, int attribute, void* value),   get_pool_attribute(pool, attribute, value)) \
-  X(cuMemPoolSetAttribute, 11020, init,   (CUmemoryPool pool, int attribute, void* value),   set_pool_attribute(pool, attribute, value)) \
   X(cuMemPoolSetAccess,   11020, init,    (CUmemoryPool pool, const void* access, size_t count), find_pool(pool) != nullptr ? success : invalid_value) \
   X(cuMemPoolGetAccess,   11020, init,    (int* access, CUmemoryPool pool, CUmemLocation* location), put(access, kReadWrite)) \
-  X(cuMemPoolExportToShareableHandle,   11020, init, (void* out, CUmemoryPool pool, CUmemAllocationHandleType type, unsigned long long flags), \
-                                          export_pool(out, pool)) \
-  X(cuMemPoolImportFromShareableHandle, 11020, init, (CUmemoryPool* out, void* shared, CUmemAllocationHandleType type, unsigned long long flags), \
-                                          import_pool(handle_out(out), shared)) \
-  X(cuMemPoolExportPointer, 11020, init,  (CUmemPoolPtrExportData* out, CUdeviceptr block),  export_pointer(out, block)) \
-  X(cuMemPoolImportPointer, 11020, context, (CUdeviceptr* block, CUmemoryPool pool, CUmemPoolPtrExportData* shared), \
-                                          import_pointer(block, pool, shared)) \
-  X(cuDeviceGetDefaultMemPool, 11020, init, (CUmemoryPool* out, CUdevice device),            pool_of_device(out, device, default_pool)) \
-  X(cuDeviceGetMemPool,   11020, init,    (CUmemoryPool* out, CUdevice device),              pool_of_device(out, device, device_pool)) \
-  X(cuDeviceSetMemPool,   11020, init,    (CUdevice device, CUmemoryPool pool),              set_device_pool(device, pool)) \
-  X(cuMemGetDefaultMemPool, 13000, init,  (CUmemoryPool* out, CUmemLocation* location, CUmemAllocationType type), \
-                                          default_pool(handle_out(out), device_of(location))) \
-  X(cuMemGetMemPool,      13000, init,    (CUmemoryPool* out, CUmemLocation* location, CUmemAllocationType type), \
-                                          device_pool(handle_out(out), device_of(location))) \
-  X(cuMemSetMemPool,      13000, init,    (CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool), \
-                                          set_device_pool(device_of(location), pool)) \
   /* virtual memory and multicast */ \
-  X(cuMemGetAllocationGranularity, 10020, init, (size_t* bytes, const CUmemAllocationProp* props, int option), put(bytes, kGranularity)) \
   X(cuMemGetAllocationPropertiesFromHandle, 10020, init, (CUmemAllocationProp* out, CUmemGenericAllocationHandle handle), \
                                           handle_properties(out, handle)) \
-  X(cuMemCreate,          10020, init,    (CUmemGenericAllocationHandle* out, size_t bytes, const CUmemAllocationProp* props, unsigned long long flags), \
-                                          handle_of(out, bytes, props)) \
-  X(cuMemRelease,         10020, init,    (CUmemGenericAllocationHandle handle),             release_handle(pointer_of(handle))) \
-  X(cuMemRetainAllocationHandle, 11000, init, (CUmemGenericAllocationHandle* out, void* address), retain_handle(core_handle(out), address_of(address))) \
-  X(cuMemExportToShareableHandle, 10020, init, (void* out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, unsigned long long flags), \
-                                          export_handle(out, pointer_of(handle))) \
-  X(cuMemImportFromShareableHandle, 10020, init, (CUmemGenericAllocationHandle* out, void* shared, CUmemAllocationHandleType type), \
-                                          import_handle(core_handle(out), shared)) \
-  X(cuMemAddressReserve,  10020, init,    (CUdeviceptr* out, size_t bytes, size_t alignment, CUdeviceptr wanted, unsigned long long flags), reserve(out, bytes)) \
-  X(cuMemAddressFree,     10020, init,    (CUdeviceptr address, size_t bytes),               end_reservation(address, bytes)) \
-  X(cuMemMap,             10020, init,    (CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags), \
-                                          map(address, bytes, offset, pointer_of(handle))) \
-  X(cuMemUnmap,           10020, init,    (CUdeviceptr address, size_t bytes),               unmap(address, bytes)) \
-  X(cuMemSetAccess,       10020, init,    (CUdeviceptr address, size_t bytes, const void* access, size_t count), set_access(address, bytes)) \
   X(cuMemGetAccess,       10020, init,    (unsigned long long* access, const CUmemLocation* location, CUdeviceptr address), put(access, kReadWrite)) \
   FAKE_CUDA_PTSZ(X, cuMemMapArrayAsync,   11010, context, (CUarrayMapInfo* changes, unsigned count, CUstream stream), map_arrays(changes, count)) \
   X(cuMulticastCreate,    12010, init,    (CUmemGenericAllocationHandle* out, const CUmulticastObjectProp* props), \
@@ -110,14 +74,8 @@
   X(cuMipmappedArrayGetLevel, 5000, init, (CUarray* out, CUmipmappedArray array, unsigned level), array_level(handle_out(out), array, level)) \
   X(cuMipmappedArrayDestroy, 5000, init,  (CUmipmappedArray array),                          destroy_mipmapped(array)) \
   /* memory of other processes and interfaces */ \
-  X(cuIpcGetMemHandle,    4010,  context, (CUipcMemHandle* out, CUdeviceptr block),          ipc_handle(out, block)) \
-  X(cuIpcOpenMemHandle,   4010,  context, (CUdeviceptr* out, CUipcMemHandle shared, unsigned flags), open_ipc(out, &shared)) \
   X(cuIpcOpenMemHandle_v2, 11000, context, (CUdeviceptr* out, CUipcMemHandle shared, unsigned flags), open_ipc(out, &shared)) \
   X(cuIpcCloseMemHandle,  4010,  init,    (CUdeviceptr block),                               close_ipc(block)) \
-  X(cuImportExternalMemory, 10000, context, (CUexternalMemory* out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* shared), \
-                                          shared == nullptr ? invalid_value : import_external(handle_out(out), shared->size)) \
-  X(cuExternalMemoryGetMappedBuffer, 10000, context, (CUdeviceptr* out, CUexternalMemory memory, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* part), \
-                                          part == nullptr ? invalid_value : external_buffer(out, memory, part->offset, part->size)) \
   X(cuExternalMemoryGetMappedMipmappedArray, 10000, context, (CUmipmappedArray* out, CUexternalMemory memory, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC* part), \
                                           external_mipmapped(out, memory, part)) \
   X(cuDestroyExternalMemory, 10000, init, (CUexternalMemory memory),                         destroy_external(memory)) \

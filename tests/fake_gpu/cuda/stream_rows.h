@@ -35,45 +35,19 @@
   X(cuEventCreate,         2000, context, (CUevent* out, unsigned flags),                     create_event(handle_out(out))) \
   X(cuEventDestroy,        2000, init,    (CUevent event),                                    destroy_event(event)) \
   X(cuEventDestroy_v2,     4000, init,    (CUevent event),                                    destroy_event(event)) \
-  X(cuEventQuery,          2000, context, (CUevent event),                                    query_event(event)) \
-  X(cuEventSynchronize,    2000, context, (CUevent event),                                    synchronize_event(event)) \
-  X(cuEventElapsedTime,    2000, context, (float* milliseconds, CUevent start, CUevent end),  elapsed_time(milliseconds, start, end)) \
   X(cuEventElapsedTime_v2, 12080, context, (float* milliseconds, CUevent start, CUevent end), elapsed_time(milliseconds, start, end)) \
   FAKE_CUDA_PTSZ(X, cuEventRecord,         2000, context, (CUevent event, CUstream stream),                   record_event(event, stream)) \
   FAKE_CUDA_PTSZ(X, cuEventRecordWithFlags, 11010, context, (CUevent event, CUstream stream, unsigned flags), record_event(event, stream)) \
   /* graphs */ \
-  X(cuGraphCreate,        10000, init,    (CUgraph* out, unsigned flags),                     create_graph(handle_out(out))) \
-  X(cuGraphDestroy,       10000, init,    (CUgraph graph),                                    destroy_graph(graph)) \
-  X(cuGraphClone,         10000, init,    (CUgraph* out, CUgraph original),                   clone_graph(handle_out(out), original)) \
-  X(cuGraphGetNodes,      10000, init,    (CUgraph graph, CUgraphNode* nodes, size_t* count), node_count(graph, handle_out(nodes), count)) \
   X(cuGraphNodeGetType,   10000, init,    (CUgraphNode node, int* type),                      node_type(node, type)) \
-  X(cuGraphAddEmptyNode,  10000, init,    (CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count), \
-                                          add_other_node(handle_out(node), graph, kEmptyNode)) \
-  X(cuGraphAddChildGraphNode, 10000, init, (CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count, CUgraph child), \
-                                          add_child_node(handle_out(node), graph, child)) \
-  X(cuGraphAddMemAllocNode, 11040, init,  (CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* params), \
-                                          add_allocation(node, graph, params)) \
-  X(cuGraphAddMemFreeNode, 11040, init,   (CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count, CUdeviceptr block), \
-                                          add_free_node(handle_out(node), graph, block)) \
-  X(cuGraphAddNode,       12020, init,    (CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count, CUgraphNodeParams* params), \
-                                          add_any_node(node, graph, params)) \
   X(cuGraphAddNode_v2,    12030, init,    (CUgraphNode* node, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData* edges, size_t count, CUgraphNodeParams* params), \
                                           add_any_node(node, graph, params)) \
   X(cuGraphAddNode_v3,    13020, init,    (CUgraphNode* node, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData* edges, size_t count, CUgraphNodeParams* params), \
                                           add_any_node(node, graph, params)) \
-  X(cuGraphInstantiate,          10000, init, (CUgraphExec* out, CUgraph graph, CUgraphNode* culprit, char* log, size_t size), \
-                                              instantiate(handle_out(out), graph, 0)) \
   X(cuGraphInstantiate_v2,       11000, init, (CUgraphExec* out, CUgraph graph, CUgraphNode* culprit, char* log, size_t size), \
                                               instantiate(handle_out(out), graph, 0)) \
-  X(cuGraphInstantiateWithFlags, 11040, init, (CUgraphExec* out, CUgraph graph, unsigned long long flags), \
-                                              instantiate(handle_out(out), graph, flags)) \
   FAKE_CUDA_PTSZ(X, cuGraphInstantiateWithParams, 12000, init, (CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params), \
                                               instantiate_with(handle_out(out), graph, params)) \
   FAKE_CUDA_PTSZ(X, cuGraphUpload,        11010, context, (CUgraphExec exec, CUstream stream),                is_stream(stream) ? success : invalid_handle) \
-  FAKE_CUDA_PTSZ(X, cuGraphLaunch,        10000, context, (CUgraphExec exec, CUstream stream),                launch(exec, stream)) \
-  X(cuGraphExecDestroy,   10000, init,    (CUgraphExec exec),                                 destroy_exec(exec)) \
-  X(cuDeviceGraphMemTrim, 11040, init,    (CUdevice device),                                  trim_graph_memory(device)) \
-  X(cuDeviceGetGraphMemAttribute, 11040, init, (CUdevice device, int attribute, void* value), \
-                                          get_graph_memory(device, attribute, static_cast<unsigned long long*>(value))) \
-  X(cuDeviceSetGraphMemAttribute, 11040, init, (CUdevice device, int attribute, void* value), reset_graph_memory(device, attribute))
+  FAKE_CUDA_PTSZ(X, cuGraphLaunch,        10000, context, (CUgraphExec exec, CUstream stream),                launch(exec, stream))
 // clang-format on

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "shim/gpu/cuda_types.h"
+#include "tests/fake_gpu/both_types.h"
 #include "tests/fake_gpu/core/arrays.h"
 #include "tests/fake_gpu/core/blocks.h"
 #include "tests/fake_gpu/core/contexts.h"
@@ -23,6 +24,14 @@
 namespace fake_gpu {
 
 using namespace oomrec::shim::cuda;
+
+#define X(name, ours, other) using name = ours;
+BOTH_TYPES(X)
+#undef X
+using PoolFlags = unsigned long long;
+inline constexpr Needs for_graphs = init;
+#define DRIVER(name) cu##name
+#define SINCE(version) version
 
 inline constexpr int kDriverVersion = 13050;
 inline constexpr int kEagerLoading = 1;

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdio>
 
+#include "tests/fake_gpu/core/both_rows.h"
 #include "tests/fake_gpu/core/uuid.h"
 #include "tests/fake_gpu/hip/device_rows.h"
 #include "tests/fake_gpu/hip/memory_rows.h"
@@ -16,7 +17,7 @@ namespace fake_gpu {
 
 const Vendor vendor = {"Fake HIP GPU", kHipMark, "HIP_VISIBLE_DEVICES", true};
 
-#define FAKE_HIP_ROWS(X) FAKE_HIP_DEVICE_ROWS(X) FAKE_HIP_MEMORY_ROWS(X)
+#define FAKE_HIP_ROWS(X) FAKE_BOTH_ROWS(X) FAKE_HIP_DEVICE_ROWS(X) FAKE_HIP_MEMORY_ROWS(X)
 
 FAKE_GPU_FRONT_END(FAKE_HIP_ROWS)
 

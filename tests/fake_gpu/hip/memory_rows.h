@@ -36,42 +36,6 @@
   X(hipMallocFromPoolAsync, 0, context, (void** block, size_t bytes, hipMemPool_t pool, hipStream_t stream), \
                                         pool == nullptr ? invalid_value : allocate_ordered(address_out(block), bytes, pool, stream)) \
   X(hipFreeAsync,           0, context, (void* block, hipStream_t stream),                free_ordered(address_of(block), stream)) \
-  X(hipMemPoolCreate,       0, init,    (hipMemPool_t* out, const hipMemPoolProps* props), pool_of(out, props)) \
-  X(hipMemPoolDestroy,      0, init,    (hipMemPool_t pool),                              destroy_pool(pool)) \
-  X(hipMemPoolTrimTo,       0, init,    (hipMemPool_t pool, size_t keep),                 trim_pool(pool, keep)) \
-  X(hipMemPoolGetAttribute, 0, init,    (hipMemPool_t pool, int attribute, void* value),  get_pool_attribute(pool, attribute, value)) \
-  X(hipMemPoolSetAttribute, 0, init,    (hipMemPool_t pool, int attribute, void* value),  set_pool_attribute(pool, attribute, value)) \
-  X(hipMemPoolExportToShareableHandle,   0, init, (void* out, hipMemPool_t pool, hipMemAllocationHandleType type, unsigned flags), export_pool(out, pool)) \
-  X(hipMemPoolImportFromShareableHandle, 0, init, (hipMemPool_t* out, void* shared, hipMemAllocationHandleType type, unsigned flags), \
-                                        import_pool(handle_out(out), shared)) \
-  X(hipMemPoolExportPointer, 0, init,   (hipMemPoolPtrExportData* out, void* block),      export_pointer(out, address_of(block))) \
-  X(hipMemPoolImportPointer, 0, context, (void** block, hipMemPool_t pool, hipMemPoolPtrExportData* shared), \
-                                        import_pointer(address_out(block), pool, shared)) \
-  X(hipDeviceGetDefaultMemPool, 0, init, (hipMemPool_t* out, int device),                 pool_of_device(out, device, default_pool)) \
-  X(hipDeviceGetMemPool,    0, init,    (hipMemPool_t* out, int device),                  pool_of_device(out, device, device_pool)) \
-  X(hipDeviceSetMemPool,    0, init,    (int device, hipMemPool_t pool),                  set_device_pool(device, pool)) \
-  X(hipMemGetDefaultMemPool, 0, init,   (hipMemPool_t* out, hipMemLocation* location, hipMemAllocationType type), \
-                                        default_pool(handle_out(out), device_of(location))) \
-  X(hipMemGetMemPool,       0, init,    (hipMemPool_t* out, hipMemLocation* location, hipMemAllocationType type), \
-                                        device_pool(handle_out(out), device_of(location))) \
-  X(hipMemSetMemPool,       0, init,    (hipMemLocation* location, hipMemAllocationType type, hipMemPool_t pool), \
-                                        set_device_pool(device_of(location), pool)) \
-  /* virtual memory */ \
-  X(hipMemGetAllocationGranularity, 0, init, (size_t* bytes, const hipMemAllocationProp* props, int option), put(bytes, kGranularity)) \
-  X(hipMemCreate,          0, init, (hipMemGenericAllocationHandle_t* out, size_t bytes, const hipMemAllocationProp* props, unsigned long long flags), \
-                                    handle_of(out, bytes, props)) \
-  X(hipMemRelease,         0, init, (hipMemGenericAllocationHandle_t handle),             release_handle(handle)) \
-  X(hipMemRetainAllocationHandle, 0, init, (hipMemGenericAllocationHandle_t* out, void* address), retain_handle(core_handle(out), address_of(address))) \
-  X(hipMemExportToShareableHandle, 0, init, (void* out, hipMemGenericAllocationHandle_t handle, hipMemAllocationHandleType type, unsigned long long flags), \
-                                    export_handle(out, handle)) \
-  X(hipMemImportFromShareableHandle, 0, init, (hipMemGenericAllocationHandle_t* out, void* shared, hipMemAllocationHandleType type), \
-                                    import_handle(core_handle(out), shared)) \
-  X(hipMemAddressReserve,  0, init, (void** out, size_t bytes, size_t alignment, void* wanted, unsigned long long flags), reserve(address_out(out), bytes)) \
-  X(hipMemAddressFree,     0, init, (void* address, size_t bytes),                        end_reservation(address_of(address), bytes)) \
-  X(hipMemMap,             0, init, (void* address, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle, unsigned long long flags), \
-                                    map(address_of(address), bytes, offset, handle)) \
-  X(hipMemUnmap,           0, init, (void* address, size_t bytes),                        unmap(address_of(address), bytes)) \
-  X(hipMemSetAccess,       0, init, (void* address, size_t bytes, const void* access, size_t count), set_access(address_of(address), bytes)) \
   /* arrays */ \
   X(hipMallocArray,        0, context, (hipArray_t* out, const hipChannelFormatDesc* element, size_t width, size_t height, unsigned flags), \
                                        create_array(handle_out(out), bytes_of(element, {width, height, 0}, flags), shape_of({width, height, 0}, flags))) \
@@ -89,13 +53,7 @@
   X(hipFreeMipmappedArray, 0, context, (hipMipmappedArray_t array),                       destroy_mipmapped(array)) \
   X(hipMipmappedArrayDestroy, 0, context, (hipMipmappedArray_t array),                    destroy_mipmapped(array)) \
   /* memory of other processes and interfaces */ \
-  X(hipIpcGetMemHandle,    0, context, (hipIpcMemHandle_t* out, void* block),             ipc_handle(out, address_of(block))) \
-  X(hipIpcOpenMemHandle,   0, context, (void** out, hipIpcMemHandle_t shared, unsigned flags), open_ipc(address_out(out), &shared)) \
   X(hipIpcCloseMemHandle,  0, context, (void* block),                                     close_ipc(address_of(block))) \
-  X(hipImportExternalMemory, 0, context, (hipExternalMemory_t* out, const hipExternalMemoryHandleDesc* shared), \
-                                       shared == nullptr ? invalid_value : import_external(out, shared->size)) \
-  X(hipExternalMemoryGetMappedBuffer, 0, context, (void** out, hipExternalMemory_t memory, const hipExternalMemoryBufferDesc* part), \
-                                       part == nullptr ? invalid_value : external_buffer(address_out(out), memory, part->offset, part->size)) \
   X(hipExternalMemoryGetMappedMipmappedArray, 0, context, (hipMipmappedArray_t* out, hipExternalMemory_t memory, const hipExternalMemoryMipmappedArrayDesc* part), \
                                        is_external(memory) ? not_supported : invalid_handle) \
   X(hipDestroyExternalMemory, 0, context, (hipExternalMemory_t memory),                   destroy_external(memory)) \

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "shim/gpu/hip_types.h"
+#include "tests/fake_gpu/both_types.h"
 #include "tests/fake_gpu/core/arrays.h"
 #include "tests/fake_gpu/core/blocks.h"
 #include "tests/fake_gpu/core/contexts.h"
@@ -23,6 +24,14 @@
 namespace fake_gpu {
 
 using namespace oomrec::shim::hip;
+
+#define X(name, other, ours) using name = ours;
+BOTH_TYPES(X)
+#undef X
+using PoolFlags = unsigned;
+inline constexpr Needs for_graphs = context;
+#define DRIVER(name) hip##name
+#define SINCE(version) 0  // names have no versions here
 
 inline constexpr int kRuntimeVersion = 60300000;
 inline constexpr int kEmptyNode = 5;
