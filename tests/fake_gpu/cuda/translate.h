@@ -7,19 +7,7 @@
 
 #include "shim/gpu/cuda_types.h"
 #include "tests/fake_gpu/both_types.h"
-#include "tests/fake_gpu/core/arrays.h"
-#include "tests/fake_gpu/core/blocks.h"
-#include "tests/fake_gpu/core/contexts.h"
-#include "tests/fake_gpu/core/device_info.h"
-#include "tests/fake_gpu/core/front_end.h"
-#include "tests/fake_gpu/core/graphs.h"
-#include "tests/fake_gpu/core/pointer_info.h"
-#include "tests/fake_gpu/core/pools.h"
-#include "tests/fake_gpu/core/resolve.h"
-#include "tests/fake_gpu/core/sharing.h"
-#include "tests/fake_gpu/core/streams.h"
 #include "tests/fake_gpu/core/translate.h"
-#include "tests/fake_gpu/core/virtual_memory.h"
 
 namespace fake_gpu {
 
@@ -204,12 +192,6 @@ inline int exchange_capture_mode(int* mode) {
   if (mode == nullptr) return invalid_value;
   std::swap(*mode, t_mode);
   return success;
-}
-
-inline int add_allocation(CUgraphNode* node, CUgraph graph, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
-  if (params == nullptr) return invalid_value;
-  return add_allocation_node(handle_out(node), graph, &params->dptr, params->bytesize,
-                             device_of(&params->poolProps.location));
 }
 
 inline int add_any_node(CUgraphNode* node, CUgraph graph, CUgraphNodeParams* params) {

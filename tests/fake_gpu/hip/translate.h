@@ -7,19 +7,7 @@
 
 #include "shim/gpu/hip_types.h"
 #include "tests/fake_gpu/both_types.h"
-#include "tests/fake_gpu/core/arrays.h"
-#include "tests/fake_gpu/core/blocks.h"
-#include "tests/fake_gpu/core/contexts.h"
-#include "tests/fake_gpu/core/device_info.h"
-#include "tests/fake_gpu/core/front_end.h"
-#include "tests/fake_gpu/core/graphs.h"
-#include "tests/fake_gpu/core/pointer_info.h"
-#include "tests/fake_gpu/core/pools.h"
-#include "tests/fake_gpu/core/resolve.h"
-#include "tests/fake_gpu/core/sharing.h"
-#include "tests/fake_gpu/core/streams.h"
 #include "tests/fake_gpu/core/translate.h"
-#include "tests/fake_gpu/core/virtual_memory.h"
 
 namespace fake_gpu {
 
@@ -147,12 +135,6 @@ inline ArrayShape shape_of(hipExtent extent, unsigned flags) {
 }
 
 // ---- Graphs
-
-inline int add_allocation(hipGraphNode_t* node, hipGraph_t graph, hipMemAllocNodeParams* params) {
-  if (params == nullptr) return invalid_value;
-  return add_allocation_node(handle_out(node), graph, address_out(&params->dptr), params->bytesize,
-                             device_of(&params->poolProps.location));
-}
 
 inline int add_any_node(hipGraphNode_t* node, hipGraph_t graph, hipGraphNodeParams* params) {
   if (params == nullptr) return invalid_value;
