@@ -125,6 +125,7 @@ def test_a_zombie(oomrec, plain):
     process = plain.start("true")
     wait_for(lambda: has_ended(process.pid))
     assert "zombie" in refused(oomrec, process.pid)
+    assert "zombie" in oomrec("info", process.pid, exits=2).stderr
 
 
 def test_a_process_whose_main_thread_has_ended(oomrec, plain, tmp_path):
@@ -139,6 +140,9 @@ def test_a_process_whose_main_thread_has_ended(oomrec, plain, tmp_path):
     process = plain.start(program)
     wait_for(lambda: has_ended(process.pid))
     assert "the main thread of process" in refused(oomrec, process.pid)
+    assert "the main thread of process" in oomrec("info", process.pid, exits=1).stdout
+    sampled = oomrec("track", "--duration", "0.2", "--output", "-", process.pid, exits=0).stdout
+    assert json.loads(sampled)[0]["context"].startswith(str(program)[:20]), sampled
     assert process.poll() is None
 
 

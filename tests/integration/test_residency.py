@@ -7,7 +7,9 @@ import io
 import json
 import pickle
 import re
+import shutil
 import sys
+import time
 from pathlib import Path
 
 import protobuf
@@ -16,7 +18,7 @@ import report_page
 from conftest import built, full, written
 from schemas import check
 from sizes import held_by
-from watching import eventually
+from watching import eventually, wait_for
 
 MIB = 1 << 20
 LIMIT = "150M"
@@ -414,13 +416,26 @@ def test_a_living_process_is_ranked_by_what_is_resident(oomrec, grown):
     assert "grow" in {frame["function"] for frame in top["rows"][0]["stack"]}, top["rows"][:2]
 
 
-def test_a_living_process_whose_main_thread_has_ended(preload, oomrec, victim):
-    """/proc/PID/maps and smaps of it are empty."""
-    process = preload.start(victim("steps"), "leave", "hold:40", "wait")
+def test_a_living_process_whose_main_thread_has_ended(preload, oomrec, victim, tmp_path):
+    """/proc/PID/maps, smaps and cmdline of it are empty."""
+    program = Path(shutil.copy(victim("steps"), tmp_path / "goes_on_without_main"))
+    process = preload.start(program, "leave", "hold:40", "wait")
     assert process.stdout.readline().startswith(b"ready")
     shown = oomrec.json("show", process.pid)
     assert holding(shown, "hold") >= 40 * MIB, shown["holders"]
     assert shown["resident_memory"]["kinds"]["held"] >= 39 * MIB, shown["resident_memory"]
+    assert oomrec.json("info", process.pid)["recorded"]
+    assert oomrec.json("info", process.pid)["recorded"]
+    assert oomrec.json("top", "--once", program.name)["pid"] == process.pid
+
+
+def test_an_idle_process_is_read_now(grown, oomrec):
+    """Not when it last had an event, which may be hours ago: what is resident is as of now."""
+    pid = grown("untouched")
+    asked = int(time.time()) + 2
+    wait_for(lambda: time.time() >= asked)
+    read = oomrec.json("show", pid)["created_at_utc"]
+    assert read >= time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(asked)), read
 
 
 @pytest.mark.parametrize("options", [(), ("--limit", "2G")], ids=["no limit", "--limit"])

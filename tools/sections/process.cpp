@@ -9,6 +9,7 @@
 #include "common/facts/environment.h"
 #include "tools/base/fact_reader.h"
 #include "tools/base/text.h"
+#include "tools/bundles/store/outcome.h"
 #include "tools/recording/reading/old_memory.h"
 #include "tools/sections/devices.h"
 #include "tools/sections/ranks.h"
@@ -46,6 +47,7 @@ std::string oomrec_version(const session::Header& header) {
 
 std::string created_at(const bundles::Source& source) {
   if (!source.manifest.created_at_utc.empty()) return source.manifest.created_at_utc;
+  if (source.is_live()) return time_text(bundles::realtime_now_ns());  // an idle one has no tick
   const recording::Recording& recording = *source.recording;
   return time_text(recording.realtime_of(
       std::max(recording.header().last_tick_ns.load(), recording.header().start_monotonic_ns)));

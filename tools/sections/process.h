@@ -15,7 +15,8 @@ std::vector<std::pair<std::string, std::string>> process_facts(const bundles::So
 Json process_json(const bundles::Source& source);
 Json recording_json(const bundles::Source& source);
 
-// ISO 8601 UTC. For a recording without a bundle, the time of its last tick.
+// ISO 8601 UTC. Of a running process now, which is when it is read; for another recording without a
+// bundle, the time of its last tick.
 std::string created_at(const bundles::Source& source);
 
 // "recovered" → "recovered: the program kept running, …".

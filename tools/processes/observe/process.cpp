@@ -173,7 +173,7 @@ class RecordedGpu : public RecordedProcess {
 };
 
 std::string command_line(pid_t pid) {
-  std::string line = mask_secrets(process_file(pid, "cmdline"));
+  std::string line = mask_secrets(process_file(system::thread_with_memory(pid), "cmdline"));
   std::ranges::replace(line, '\0', ' ');
   while (line.ends_with(' ')) line.pop_back();
   return line.empty() ? std::string{"a process"} : printable(line);

@@ -85,7 +85,7 @@ std::vector<Candidate> candidates() {
 // Compares the name with the program's file and with its first argument that is not an option:
 // python3 -u train.py.
 bool has_name(pid_t pid, std::string_view name) {
-  const std::string line = process_file(pid, "cmdline");
+  const std::string line = process_file(system::thread_with_memory(pid), "cmdline");
   bool first = true;
   for (const std::string_view word : split(line, '\0')) {
     if (!first && word.starts_with('-')) continue;

@@ -6,7 +6,9 @@
 
 #include <filesystem>
 
+#include "common/system/files.h"
 #include "tools/base/error.h"
+#include "tools/base/proc.h"
 #include "tools/base/text.h"
 #include "tools/processes/attach/remote_memory.h"
 #include "tools/processes/attach/target.h"
@@ -48,9 +50,14 @@ std::string obstacle_to_attach(pid_t pid) {
 ProcessCheck check_process(pid_t pid) {
   ProcessCheck check;
   check.pid = pid;
-  const processes::RemoteMemory memory{pid};
+  const processes::RemoteMemory memory{system::thread_with_memory(pid)};
   if (!std::filesystem::exists(fmt::format("/proc/{}", pid)))
     throw Error{Exit::bad_input, fmt::format("there is no process {}", pid), "`ps` lists them."};
+  if (status_field(memory.pid(), "State").starts_with('Z'))
+    throw Error{
+        Exit::bad_input,
+        fmt::format("process {} has ended (it is a zombie: its parent has not waited for it)", pid),
+        "`oomrec ls --all` shows what recorded processes left."};
   if (memory.mappings().empty())
     throw Error{Exit::bad_input,
                 fmt::format("process {} may not be read, or is none of a program", pid),
