@@ -234,7 +234,8 @@ bool View::read_in_flight(u64 index, InFlight& out, u32& thread) const noexcept 
   u32 entry_bytes = 0;
   const u64 offset = offset_of_entry(kLaneChunks, TableId::lanes, index, entry_bytes);
   const std::byte* const from = offset == 0 ? nullptr : bytes_.at(offset, entry_bytes);
-  if (from == nullptr || entry_bytes < sizeof(Lane)) return false;
+  constexpr auto kEnd = offsetof(Lane, in_flight) + sizeof(InFlight);
+  if (from == nullptr || entry_bytes < kEnd) return false;
   const auto* const lane = reinterpret_cast<const Lane*>(from);
   const u64 bytes = lane->in_flight.bytes.load(std::memory_order_acquire);
   if (bytes == 0 || lane->owner_tid.load(std::memory_order_relaxed) == 0) return false;
@@ -377,7 +378,7 @@ View::LaneSums View::sums_of(u64 lane) const noexcept {
   const u32 epoch = header_->spaces[static_cast<std::size_t>(Space::heap)].peak_epoch;
   const std::byte* const array = bytes_.at(sums_offset, u64{sums} * sizeof(HolderSum));
   if (array == nullptr) return {};
-  const u64 temporaries = entry_bytes < sizeof(Lane) ? 0 : entry->temporaries_offset;
+  const u64 temporaries = entry_bytes < offsetof(Lane, in_flight) ? 0 : entry->temporaries_offset;
   const bool counted = temporaries % sizeof(u32) == 0 && temporaries >= kHeaderBytes;
   return {array, counted ? bytes_.at(temporaries, u64{sums} * sizeof(u32)) : nullptr, sums,
           entry->sums_epoch.load(std::memory_order_relaxed) != epoch};

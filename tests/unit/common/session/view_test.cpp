@@ -282,6 +282,17 @@ TEST_CASE("lanes before version 5 have sums without counts of temporary blocks")
   CHECK(holder.temporary_count == 0);
 }
 
+TEST_CASE("lanes from version 5 on have counts of temporary blocks") {
+  SessionImage image = varied_session();
+  Holder now{}, before{};
+  REQUIRE(image.view().holder(7, now));
+  CHECK(now.temporary_count != 0);
+  image.header().version = 11;  // which has no requests in flight behind them
+  image.directory(TableId::lanes).entry_bytes = offsetof(Lane, in_flight);
+  REQUIRE(image.view().holder(7, before));
+  CHECK(before.temporary_count == now.temporary_count);
+}
+
 TEST_CASE("a checkpoint that is being written reads as such") {
   SessionImage image = varied_session();
   image.at<Checkpoint>(1).time_ns = 0;
