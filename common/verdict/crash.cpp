@@ -39,6 +39,7 @@ void add_failed_request(text::Text& text, const Crash& crash, const Failure& fai
 // "in thread 4711 "python3" malloc refused 1.0 GiB 0.2 ms before the signal"
 void add_link(Verdict& verdict, const View& view, const Crash& crash,
               const Failure& failure) noexcept {
+  if (crash.failure_time_ns > crash.time_ns) return;  // only in a damaged recording
   add_line(verdict, [&](text::Text& line) {
     const CrashLink& link = view.header().crash_link;
     const bool elsewhere = (link.flags & session::kLinkOtherThread) != 0;
