@@ -60,6 +60,7 @@ std::uint64_t free_in_pools(const DeviceEvidence& at) noexcept {
 }
 
 void add_state(Text& text, const DeviceEvidence& at) noexcept {
+  if (at.device == 0) return void(text.add("its device is not on record"));
   if (at.total_bytes != 0)
     text.size(at.free_bytes).add(" of ").size(at.total_bytes).add(" were free; ");
   text.add("this process holds ").size(at.counted_bytes);

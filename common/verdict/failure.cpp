@@ -128,7 +128,7 @@ void explain_tasks(Verdict& verdict, text::Text& summary, const Failure& failure
               "the machine's tasks", at.threads_max, at.machine_tasks, 1),
       counted(LimitKind::rlimit_nproc, "the user's limit of tasks (RLIMIT_NPROC)",
               "tasks of this process alone", at.own_tasks_limit, at.own_tasks, 1),
-      counted(LimitKind::pid_max, "the machine's process ids (kernel.pid_max less 300)",
+      counted(LimitKind::pid_max, "the machine's limit of process ids (kernel.pid_max less 300)",
               "the machine's tasks", at.pid_max, at.machine_tasks, 1),
   };
   const Ceiling* hit = first_hit(verdict, ceilings);
