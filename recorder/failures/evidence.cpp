@@ -52,6 +52,8 @@ Evidence read_evidence(InHook hook, const Request& request, int error, std::uint
   if (!guard) return seen;
   seen.ceilings =
       g_cache.ceilings.get(now_ns, from, [&]() noexcept { return limit::read_ceilings(hook); });
+  // The process may have grown since, up to the limit that explains this failure.
+  if (g_cache.ceilings.time_ns != now_ns) limit::read_usage(hook, seen.ceilings);
   if (error == 0) return seen;
   limit::read_memory_pools(hook, pools_needed(request), seen.pools);
   const auto read = [&](auto read_limits) noexcept {

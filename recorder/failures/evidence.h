@@ -7,7 +7,8 @@
 
 namespace oomrec::recorder {
 
-// Failures within 100 ms may share what was read. A failure with a bundle reads it now.
+// Failures within 100 ms may share what was read, but for the memory that the process uses. A
+// failure with a bundle reads all of it now.
 enum class EvidenceFrom : std::uint8_t { cache, now };
 
 struct Evidence {

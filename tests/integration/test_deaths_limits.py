@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from conftest import built
 
 
 def verdict_of(oomrec, run):
@@ -103,6 +104,28 @@ def test_address_space_of_the_recorder(preload, plain, python, mode, native, of_
     for command, bound in ((["cat", "/proc/self/statm"], native), (script, of_python)):
         with_recorder = mapped_mib(partial(preload, env={"OOMREC_MODE": mode}), *command)
         assert 3 < with_recorder - mapped_mib(plain, *command) <= bound
+
+
+def test_a_process_that_has_grown_to_its_limit_since_an_earlier_failure(oomrec, preload, tmp_path):
+    """Within 100 ms, as a collector does that asks for less and less: it is near its limit only now."""
+    program = built(
+        tmp_path,
+        "asks_for_less",
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <sys/mman.h>\n"
+        "#include <sys/resource.h>\n"
+        "static void* map(size_t mib) { return mmap((void*)0x600000000000, mib << 20,\n"
+        "  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }\n"
+        'int main() { size_t pages; FILE* file = fopen("/proc/self/statm", "r");\n'
+        'if (fscanf(file, "%zu", &pages) != 1) return 2;\n'
+        "struct rlimit limit = {pages * 4096 + (64 << 20), RLIM_INFINITY};\n"
+        "setrlimit(RLIMIT_AS, &limit);\n"
+        "if (map(100) != MAP_FAILED || map(48) == MAP_FAILED) return 2;\n"
+        "if (map(32) != MAP_FAILED) return 2;\n"
+        "exit(1); }\n",
+    )
+    run = preload(program, exits=1)
+    verdict, limit = verdict_of(oomrec, run)
+    assert verdict["code"] == "address_space_limit" and limit["kind"] == "rlimit_as", verdict
 
 
 @pytest.mark.parametrize("mode", ["sampled", "exact"])
