@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/fake_gpu/core/both_rows.h"
 #include "tests/fake_gpu/cuda/context_rows.h"
 #include "tests/fake_gpu/cuda/memory_rows.h"
 #include "tests/fake_gpu/cuda/stream_rows.h"
@@ -23,10 +24,13 @@ struct Name {
   const char* exported;
   int since;
 };
-#define X(name, since, ...) {#name, since},
+#define DRIVER(name) cu##name
+#define SINCE(version) version
+#define TEXT(name) #name
+#define X(name, since, ...) {TEXT(name), since},
 #define FAKE_CUDA_PTSZ(X, name, since, ...) X(name, since)
 #define FAKE_CUDA_PTDS(X, name, since, ...) X(name, since)
-constexpr Name kNames[] = {FAKE_CUDA_CONTEXT_ROWS(X) FAKE_CUDA_MEMORY_ROWS(X)
+constexpr Name kNames[] = {FAKE_BOTH_ROWS(X) FAKE_CUDA_CONTEXT_ROWS(X) FAKE_CUDA_MEMORY_ROWS(X)
                                FAKE_CUDA_STREAM_ROWS(X)};
 #undef X
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -337,9 +337,9 @@ TEST_CASE("the longest list takes no time to speak of") {
     std::string text;
     while (text.size() < kBytes) text += piece;
     CAPTURE(piece);
-    const auto began = std::chrono::steady_clock::now();
+    const std::clock_t began = std::clock();  // processor time, whoever else is running
     mask_secrets(text.data(), text.size());
-    CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds{2});
+    CHECK(std::clock() - began < 2 * CLOCKS_PER_SEC);
   }
 }
 

@@ -75,7 +75,8 @@ TEST_CASE("a lock whose owner is gone is given up, and an owner that was only sl
   mutex.unlock();
 }
 
-TEST_CASE("a waiter that sleeps is woken") {
+// How long a waiter that sleeps takes to have the lock once it is free.
+std::chrono::nanoseconds handover() {
   system::Mutex mutex;
   REQUIRE(mutex.lock());
   std::thread waiter{[&] {
@@ -86,7 +87,14 @@ TEST_CASE("a waiter that sleeps is woken") {
   const auto before = std::chrono::steady_clock::now();
   mutex.unlock();
   waiter.join();
-  CHECK(std::chrono::steady_clock::now() - before < 90ms);  // it would look again after 100 ms
+  return std::chrono::steady_clock::now() - before;
+}
+
+TEST_CASE("a waiter that sleeps is woken") {
+  auto least = handover();
+  // It would look again after 100 ms. On a busy machine it may not run before that.
+  for (int i = 0; i < 50 && least >= 90ms; ++i) least = std::min(least, handover());
+  CHECK(least < 90ms);
 }
 
 namespace oomrec::system {

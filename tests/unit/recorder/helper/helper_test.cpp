@@ -158,7 +158,7 @@ TEST_CASE("a hanging write delays the program no longer than the bound") {
 
   const auto took = std::chrono::steady_clock::now() - began;
   CHECK(took >= std::chrono::milliseconds(900));
-  CHECK(took < std::chrono::seconds(3));
+  CHECK(took < std::chrono::seconds(15));
   CHECK(system::g_injection.failed == 1);
   system::g_injection = {};
   CHECK(finish(kHook, 5));
@@ -169,12 +169,12 @@ TEST_CASE("a hanging write delays the program no longer than the bound") {
 TEST_CASE("a slow fsync does not delay the program") {
   Scratch scratch;
   failure_entry();
-  system::g_injection = {.fail_at = 1, .only = SYS_fsync, .hang_seconds = 2};
+  system::g_injection = {.fail_at = 1, .only = SYS_fsync, .hang_seconds = 5};
   const auto began = std::chrono::steady_clock::now();
   CHECK(write_here(scratch.dumps) == Result::written);
-  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(1));
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(4));
   CHECK_FALSE(finish(kHook, 0));
-  CHECK(finish(kHook, 5));
+  CHECK(finish(kHook, 30));
   system::g_injection = {};
   CHECK(scratch.entries() == 1);
 }
@@ -191,15 +191,15 @@ TEST_CASE("a late outcome is written by a helper that does not delay the program
     return text.find("\"recovered\"") != std::string::npos;
   };
   CHECK_FALSE(outcome());
-  system::g_injection = {.fail_at = 1, .only = SYS_renameat, .hang_seconds = 2};
+  system::g_injection = {.fail_at = 1, .only = SYS_renameat, .hang_seconds = 5};
   const auto began = std::chrono::steady_clock::now();
   CHECK(complete_last(kHook, OutcomeKind::recovered, 0, 1));
   const auto took = std::chrono::steady_clock::now() - began;
   CHECK(system::g_injection.failed == 1);
   system::g_injection = {};
-  CHECK(took < std::chrono::milliseconds(1900));
+  CHECK(took < std::chrono::seconds(4));
   CHECK_FALSE(complete_last(kHook, OutcomeKind::recovered, 0, 0));
-  CHECK(finish(kHook, 5));
+  CHECK(finish(kHook, 30));
   CHECK(outcome());
   CHECK(scratch.entries() == 1);
 }
