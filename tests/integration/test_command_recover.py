@@ -4,13 +4,16 @@ import json
 import os
 import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+from conftest import written
 from kernel_log import report_oom_kill
 from sizes import take_up
 from watching import wait_for
@@ -154,6 +157,28 @@ def test_a_killed_program_without_a_trace_gets_a_bundle_if_asked(preload, oomrec
     assert "`oomrec recover --unknown` makes bundles of them" in advice
     assert oomrec("recover", "--unknown").exit_code == 0
     assert sessions_in(preload) == [] and len(unasked.bundles()) == 2
+
+
+@pytest.mark.needs_cgroup_write
+def test_a_kill_elsewhere_on_the_machine(preload, build_dir, victim, cgroup, tmp_path):
+    """The machine's count of kills rose. That of the process' own cgroup, which has such kills, too, did not."""
+    process = preload.start(
+        victim("dies"), "never", stdin=subprocess.PIPE, preexec_fn=cgroup("200M").enter
+    ).once("ready")
+    time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    preload.finish(process)
+    counts = Path("/proc/vmstat").read_text()
+    kills = int(re.search(r"^oom_kill (\d+)$", counts, re.MULTILINE)[1])
+    counts = counts.replace(f"\noom_kill {kills}\n", f"\noom_kill {kills + 1}\n")
+    over = shlex.quote(str(written(tmp_path / "vmstat", counts)))
+    recover = shlex.join([str(build_dir / "oomrec"), "recover"])
+    # The tests' own has no name, over which none can be mounted (machine_isolation.py).
+    script = f"umount -l /proc/vmstat; mount --bind {over} /proc/vmstat && {recover}"
+    run = preload("unshare", "-m", "sh", "-c", script, env={"LD_PRELOAD": None})
+    assert run.exit_code == 0, run.stderr
+    assert "1 recording with an unknown exit status was left" in run.stdout
+    assert run.bundles() == []
 
 
 def killed_under_run(oomrec, victim, *options, env=None):

@@ -105,15 +105,18 @@ std::uint64_t size_of(const DeadProcess& process) {
   return crashed && held == 0 ? process.recording.header().health.rss_bytes.load() : held;
 }
 
-// Whether the kernel's records say that it did not kill the process.
+// Whether the kernel's records say that it did not kill the process. The count of its own cgroup
+// has kills for the machine's lack of memory, too; those of others, the machine's count.
 bool is_kernel_kill_excluded(const session::Death& death) {
   const auto has = [&](std::uint32_t flag) { return (death.flags & flag) != 0; };
-  const bool cgroup_rose = has(session::kDeathCgroupCounted) &&
-                           death.cgroup_oom_kills_after > death.cgroup_oom_kills_before;
+  const bool is_counted = has(session::kDeathCgroupCounted);
+  const bool cgroup_rose =
+      is_counted && death.cgroup_oom_kills_after > death.cgroup_oom_kills_before;
+  if (cgroup_rose || has(session::kDeathEarlierBoot)) return false;
+  if (is_counted && !has(session::kDeathParentCgroup)) return true;
   const bool system_rose = has(session::kDeathSystemCounted) &&
                            death.system_oom_kills_after > death.system_oom_kills_before;
-  if (cgroup_rose || system_rose || has(session::kDeathEarlierBoot)) return false;
-  return has(session::kDeathLogRead) || has(session::kDeathCgroupCounted);
+  return !system_rose && (has(session::kDeathLogRead) || is_counted);
 }
 
 // Nobody saw the end, and memory had no part in it.
