@@ -105,8 +105,9 @@ std::uint64_t size_of(const DeadProcess& process) {
   return crashed && held == 0 ? process.recording.header().health.rss_bytes.load() : held;
 }
 
-// Whether the kernel's records say that it did not kill the process. The count of its own cgroup
-// has kills for the machine's lack of memory, too; those of others, the machine's count.
+// Whether the kernel's records say that it did not kill the process. Its cgroup's counter includes
+// kills because the machine was short of memory; the machine's counter includes kills in other
+// cgroups.
 bool is_kernel_kill_excluded(const session::Death& death) {
   const auto has = [&](std::uint32_t flag) { return (death.flags & flag) != 0; };
   const bool is_counted = has(session::kDeathCgroupCounted);

@@ -337,7 +337,7 @@ TEST_CASE("the longest list takes no time to speak of") {
     std::string text;
     while (text.size() < kBytes) text += piece;
     CAPTURE(piece);
-    const std::clock_t began = std::clock();  // processor time, whoever else is running
+    const std::clock_t began = std::clock();  // CPU time: other processes do not count
     mask_secrets(text.data(), text.size());
     CHECK(std::clock() - began < 2 * CLOCKS_PER_SEC);
   }
