@@ -5,6 +5,7 @@
 #include "common/verdict/death_facts.h"
 #include "common/verdict/parts.h"
 #include "common/verdict/rules.h"
+#include "common/verdict/user_killers.h"
 
 namespace oomrec::verdict {
 namespace {
@@ -124,21 +125,6 @@ std::string_view machine_reason(session::KernelLine line) noexcept {
   }
 }
 
-struct UserKillerWords {
-  session::UserKiller killer;
-  std::string_view words;
-};
-constexpr UserKillerWords kUserKillers[] = {
-    {session::UserKiller::systemd_oomd, "systemd-oomd, which ends processes when memory is short"},
-    {session::UserKiller::oomd, "oomd, which ends cgroups when memory is short"},
-    {session::UserKiller::earlyoom, "earlyoom, which ends processes when memory is short"},
-    {session::UserKiller::kubelet,
-     "the kubelet, which evicts pods when the node's memory is short"},
-    {session::UserKiller::lmkd, "lmkd, which ends processes when memory is short"},
-    {session::UserKiller::nohang, "nohang, which ends processes when memory is short"},
-    {session::UserKiller::talos, "Talos, which ends cgroups when memory is short"},
-};
-
 // The daemon's log names the process, even if the signal is unknown.
 void add_user_space_kill(text::Text& text, const DeathFacts& facts, std::string_view) noexcept {
   text.add(facts.exited ? " was ended by " : " was killed by ");
@@ -148,7 +134,7 @@ void add_user_space_kill(text::Text& text, const DeathFacts& facts, std::string_
   }
   if (facts.has_informant())
     text.add(facts.informant()).add(", which said that memory was the reason");
-  for (const UserKillerWords& row : kUserKillers)
+  for (const UserKillerRow& row : kUserKillers)
     if (row.killer == facts.user_killer()) text.add(row.words);
 }
 

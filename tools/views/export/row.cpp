@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "common/session/layout.h"
 #include "common/text/frames.h"
 #include "common/text/text.h"
 #include "common/verdict/kinds.h"
+#include "common/verdict/user_killers.h"
 #include "common/verdict/verdict.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
@@ -110,23 +110,20 @@ Json gpus_json(const Source& source) {
 // Who ended the process.
 std::string_view ended_by(const Source& source, const verdict::Verdict& verdict) {
   using session::UserKiller;
-  // In the order of UserKiller. Empty: not a daemon.
-  static constexpr std::array<std::string_view, 11> kDaemons = {
-      "",       "systemd-oomd", "earlyoom", "kubelet", "parent", "lmkd",
-      "nohang", "talos",        "",         "",        "oomd"};
-  static_assert(kDaemons.size() == static_cast<std::size_t>(UserKiller::oomd) + 1);
   if (verdict::kind_of(verdict.code).cause == verdict::Cause::kernel) return "kernel";
   const session::EndLevels& levels =
       source.ending ? source.ending->evidence.levels : source.recording->header().end_levels;
-  if (levels.user_killer < kDaemons.size() && !kDaemons[levels.user_killer].empty())
-    return kDaemons[levels.user_killer];
   const auto killer = static_cast<UserKiller>(levels.user_killer);
+  for (const verdict::UserKillerRow& daemon : verdict::kUserKillers)
+    if (daemon.killer == killer) return daemon.name;
   if (killer == UserKiller::informant || killer == UserKiller::other_reason) {
     const std::string_view line{levels.user_killer_line,
                                 strnlen(levels.user_killer_line, sizeof levels.user_killer_line)};
     return line.substr(0, line.find(": "));
   }
-  return verdict.code == VerdictCode::terminated_by_parent ? "parent" : "";
+  const bool by_parent =
+      killer == UserKiller::parent || verdict.code == VerdictCode::terminated_by_parent;
+  return by_parent ? "parent" : "";
 }
 
 // The bundle is written before the process exits, and does not say with which code. One that no
